@@ -1,0 +1,1 @@
+"""The pytest plugin: one test for each (submission, task, variant, seed)."""

@@ -1,0 +1,80 @@
+"""What every task owes, and no more.
+
+A *task* is a rule with an id ``name-vN``; for a (profile, variant, seed) it gives a *dataset*, which
+makes batches by index and knows its own floor and ceiling.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selectivbench.batch import Batch, Encoding
+
+Metric = Literal["accuracy", "negative_kl"]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What predictors of known power reach on one dataset, in the unit of its metric.
+
+    floor: the best predictor that knows the current symbol only, held through its gap.
+    ceiling: the Bayes filter's best guess at each element's last step.
+    chance: the best constant.
+    windows: predictors that know the last k = 1, 2, … symbols.
+    """
+
+    floor: float
+    ceiling: float
+    chance: float
+    windows: tuple[float, ...] = ()
+
+
+class Dataset(ABC):
+    """All data of one (task, profile, variant, seed). Immutable, and every sample has an address."""
+
+    encoding: Encoding
+    n_classes: int
+    max_length: int
+    """Longest sequence of any split, in steps."""
+    sizes: Mapping[str, int]
+    """Samples in each split: ``train``, ``validation`` and every name in ``evaluations``."""
+    evaluations: tuple[str, ...] = ("test",)
+    """The splits that are scored; a task's figure is their mean."""
+    metric: Metric = "accuracy"
+
+    @abstractmethod
+    def batch(self, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
+        """The samples at ``indices`` of a split; the same bytes whoever asks, in whatever order."""
+
+    @abstractmethod
+    def levels(self, split: str = "test") -> Levels:
+        """Floor and ceiling of one evaluation split."""
+
+
+class Task(ABC):
+    """One rule of the benchmark, from (profile, variant, seed) to a dataset."""
+
+    id: ClassVar[str]
+    summary: ClassVar[str]
+    variants: ClassVar[Mapping[str, tuple[str, ...]]]
+    """Variants of each profile, the default one first."""
+
+    @property
+    def name(self) -> str:
+        """The id without its version."""
+        return self.id.rpartition("-v")[0]
+
+    @property
+    def trains_on(self) -> str:
+        """Id of the task whose training this one evaluates: itself, unless it borrows one."""
+        return self.id
+
+    @abstractmethod
+    def dataset(self, profile: str, variant: str, seed: int) -> Dataset:
+        """The data of one seed; building it is cheap, tables are made when they are needed."""
