@@ -6,6 +6,7 @@
     ├── RecordError                          a record that cannot be read
     └── ChildError                           the submission's process did not finish its work
         ├── ChildFailed                      it raised; carries its own traceback
+        ├── ChildOutOfMemory                 it asked for more memory than there is
         ├── ChildTimeout                     a phase took longer than its deadline
         ├── ChildCrashed                     it ended without a word (signal, os._exit)
         └── ProtocolError                    it answered with something that is no answer
@@ -34,23 +35,37 @@ class RecordError(SelectivError):
 
 
 class ChildError(SelectivError):
-    """The submission's process did not finish its work."""
+    """The submission's process did not finish its work; ``status`` is what its record says."""
+
+    status = "error"
 
 
 class ChildFailed(ChildError):
     """The submission raised; the message is its own traceback, trimmed to its frames."""
 
 
+class ChildOutOfMemory(ChildError):
+    """The submission asked for more memory than there is, on the host or on the device."""
+
+    status = "oom"
+
+
 class ChildTimeout(ChildError):
     """A phase of the submission's process took longer than its deadline."""
+
+    status = "timeout"
 
 
 class ChildCrashed(ChildError):
     """The submission's process ended without a word (a signal, or os._exit)."""
 
+    status = "crash"
+
 
 class ProtocolError(ChildError):
     """The submission's process answered with something that is no answer."""
+
+    status = "invalid"
 
 
 def explain(what: str, got: object, allowed: object, remedy: str = "") -> str:

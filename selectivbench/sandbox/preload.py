@@ -1,0 +1,29 @@
+"""Import what is slow to import, once, before a submission is there."""
+
+from __future__ import annotations
+
+import warnings
+
+OPTIONAL = frozenset({"fla"})
+"""Slow packages that are imported ahead only where a submission imports them."""
+
+
+def preload(packages: frozenset[str], device: str) -> None:
+    """Import torch, and fla with its CPU backend where it is needed; run no parallel region.
+
+    A child forked after torch or numba started its threads would hang, so nothing is computed here.
+    """
+    import torch
+    import torch._dynamo  # the first optimiser imports it anyway: 1 s for every child
+
+    import selectivbench.training  # noqa: F401
+
+    torch.set_num_threads(1)
+    if "fla" in packages:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fla warns of every driver that it does not find
+            import fla.layers  # noqa: F401
+        if device == "cpu":
+            from selectivbench import fla_cpu
+
+            fla_cpu.enable()
