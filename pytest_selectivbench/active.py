@@ -47,7 +47,9 @@ class ActivePlugin:
     def pytest_report_header(self) -> list[str]:
         """Versions, device, profile, isolation."""
         found = versions()
-        packages = ", ".join(f"{name} {found[name]}" for name in ("selectivbench", "torch", "triton"))
+        packages = ", ".join(
+            f"{name} {found[name]}" for name in ("selectivbench", "torch", "triton")
+        )
         fla = f"flash-linear-attention {found['flash-linear-attention']}"
         return [
             f"selectivbench: {packages}, {fla}",
@@ -152,7 +154,7 @@ def _take_arguments(config: pytest.Config) -> None:
     case. xdist workers get the rewritten arguments, and the selection through the options.
     """
     only = list(getattr(config.option, "selectiv_only", ()))
-    paths = []
+    paths: list[str] = []
     if config.args_source == config.ArgsSource.ARGS:
         for argument in config.args:
             name = argument.partition("::")[0]

@@ -79,5 +79,7 @@ def _hint(record: Record) -> str:
     if last < 0.8 * middle:
         return f"look at the budget or the rate: the loss still falls ({middle:.3f} to {last:.3f})"
     if last > 0.9 * first:
-        return f"look at the rate or the gradients: the loss hardly moved ({first:.3f} to {last:.3f})"
+        return (
+            f"look at the rate or the gradients: the loss hardly moved ({first:.3f} to {last:.3f})"
+        )
     return f"look at what the layer keeps: the loss has settled at {last:.3f} ({middle:.3f} midway)"

@@ -125,26 +125,28 @@ class Case(pytest.Function):
 
     task: Task
     job: Job
+    expected_fail: bool
 
     @classmethod
     def of(cls, parent: Entry, task: Task, job: Job) -> Case:
         """With its id, and the strict xfail where the submission expects to stay below the bar."""
         item: Case = cls.from_parent(parent, name=case_name(job, task), callobj=bench.judge_case)
         item.task, item.job = task, job
-        expected = task.id in job.submission.expected_fail
-        if expected and parent.plan.gate and not job.profile.conformance:
+        gated = parent.plan.gate and not job.profile.conformance
+        item.expected_fail = gated and task.id in job.submission.expected_fail
+        if item.expected_fail:
             reason = f"{job.submission.id} expects to stay below the bar of {task.id}"
             item.add_marker(pytest.mark.xfail(strict=True, raises=bench.BelowBar, reason=reason))
         return item
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.job.submission.path, None, self.nodeid
+        return self.config.rootpath / self.job.submission.path.name, None, self.name
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], **kwargs: Any) -> Any:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What the person should read: our one sentence, not the way to it."""
         if isinstance(excinfo.value, bench.BelowBar | bench.CaseFailed | SelectivError):
             return str(excinfo.value)
-        return super().repr_failure(excinfo, **kwargs)
+        return super().repr_failure(excinfo)
 
 
 def case_name(job: Job, task: Task | None = None) -> str:
@@ -169,9 +171,9 @@ class Broken(pytest.Item):
         raise self.error
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, self.nodeid
+        return self.config.rootpath / f"{self.nodeid.partition('::')[0]}", None, self.name
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], **_: Any) -> str:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002
         return str(excinfo.value)
 
 
@@ -182,5 +184,3 @@ def _known_tasks(submission: Submission) -> None:
         if name not in known:
             what = f"{submission.path}: EXPECTED_FAIL"
             raise SubmissionError(explain(what, name, near(name, known)))
-
-

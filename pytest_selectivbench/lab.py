@@ -72,7 +72,9 @@ class Lab:
 
     def report(self, case: Case, outcome: Outcome) -> None:
         """Send the row to wherever the summary is made (another process, under xdist)."""
-        case.user_properties.append((results.PROPERTY, json.dumps(results.row(outcome))))
+        case.user_properties.append(
+            (results.PROPERTY, json.dumps(results.row(outcome, case.expected_fail)))
+        )
 
     def close(self) -> None:
         """End every launcher and its children."""

@@ -39,6 +39,7 @@ class Row:
     stem: str
     reused: bool
     reason: str
+    expected_fail: bool
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,12 @@ class Line:
         score = self.mean("score")
         if self.bar is None or score is None:
             return "fail" if any(row.status == "fail" for row in self.rows) else "pass"
-        return "pass" if score >= self.bar else "fail"
+        if score >= self.bar:
+            return "pass"
+        return "fail (expected)" if self.rows[0].expected_fail else "fail"
 
 
-def row(outcome: Outcome) -> dict[str, Any]:
+def row(outcome: Outcome, expected_fail: bool) -> dict[str, Any]:
     """The row of an outcome, as JSON-able data."""
     record, identity = outcome.record, outcome.record.identity
     return {
@@ -102,6 +105,7 @@ def row(outcome: Outcome) -> dict[str, Any]:
         "stem": identity.stem,
         "reused": outcome.reused,
         "reason": outcome.reason,
+        "expected_fail": expected_fail,
     }
 
 

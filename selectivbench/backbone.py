@@ -110,7 +110,9 @@ def mix(mixer: nn.Module, x: Tensor) -> Tensor:
     if not isinstance(y, Tensor) or y.shape != x.shape:
         got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
         raise SubmissionError(
-            explain("Mixer's output", got, f"{tuple(x.shape)}, the shape of its input (B, T, d_model)")
+            explain(
+                "Mixer's output", got, f"{tuple(x.shape)}, the shape of its input (B, T, d_model)"
+            )
         )
     return y
 
@@ -139,7 +141,9 @@ def _made(factory: MixerFactory, spec: MixerSpec) -> nn.Module:
     return module
 
 
-def build(kind: str, factory: Callable[..., nn.Module], spec: ModelSpec, size: ModelSize) -> nn.Module:
+def build(
+    kind: str, factory: Callable[..., nn.Module], spec: ModelSpec, size: ModelSize
+) -> nn.Module:
     """The whole network of a submission: its mixer in the backbone, or its own Model(spec)."""
     if kind == "mixer":
         return Backbone(factory, spec, size)

@@ -1,21 +1,25 @@
 """One tree of exceptions; each message says what is wrong, what was got, what is allowed, what to do.
 
-    SelectivError
-    ├── UsageError        (also ValueError)  an option, parameter or path that a person gave
-    ├── SubmissionError                      a submission file that cannot be used
-    ├── RecordError                          a record that cannot be read
-    └── ChildError                           the submission's process did not finish its work
-        ├── ChildFailed                      it raised; carries its own traceback
-        ├── ChildOutOfMemory                 it asked for more memory than there is
-        ├── ChildTimeout                     a phase took longer than its deadline
-        ├── ChildCrashed                     it ended without a word (signal, os._exit)
-        └── ProtocolError                    it answered with something that is no answer
+SelectivError
+├── UsageError        (also ValueError)  an option, parameter or path that a person gave
+├── SubmissionError                      a submission file that cannot be used
+├── RecordError                          a record that cannot be read
+└── ChildError                           the submission's process did not finish its work
+    ├── ChildFailed                      it raised; carries its own traceback
+    ├── ChildOutOfMemory                 it asked for more memory than there is
+    ├── ChildTimeout                     a phase took longer than its deadline
+    ├── ChildCrashed                     it ended without a word (signal, os._exit)
+    └── ProtocolError                    it answered with something that is no answer
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Literal, TypeAlias
+
+Status: TypeAlias = Literal["pass", "fail", "invalid", "error", "timeout", "oom", "crash", "skip"]
+"""How a case can end."""
 
 
 class SelectivError(Exception):
@@ -37,7 +41,7 @@ class RecordError(SelectivError):
 class ChildError(SelectivError):
     """The submission's process did not finish its work; ``status`` is what its record says."""
 
-    status = "error"
+    status: Status = "error"
 
 
 class ChildFailed(ChildError):
@@ -47,25 +51,25 @@ class ChildFailed(ChildError):
 class ChildOutOfMemory(ChildError):
     """The submission asked for more memory than there is, on the host or on the device."""
 
-    status = "oom"
+    status: Status = "oom"
 
 
 class ChildTimeout(ChildError):
     """A phase of the submission's process took longer than its deadline."""
 
-    status = "timeout"
+    status: Status = "timeout"
 
 
 class ChildCrashed(ChildError):
     """The submission's process ended without a word (a signal, or os._exit)."""
 
-    status = "crash"
+    status: Status = "crash"
 
 
 class ProtocolError(ChildError):
     """The submission's process answered with something that is no answer."""
 
-    status = "invalid"
+    status: Status = "invalid"
 
 
 def explain(what: str, got: object, allowed: object, remedy: str = "") -> str:

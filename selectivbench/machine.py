@@ -34,7 +34,9 @@ def resolve(asked: str, gpus: Path = GPUS) -> Device:
         return Device("cuda", names[0])
     if asked == "cuda":
         raise UsageError(
-            explain("device", asked, "cpu on this machine", "no GPU driver, or torch is a CPU build")
+            explain(
+                "device", asked, "cpu on this machine", "no GPU driver, or torch is a CPU build"
+            )
         )
     return Device("cpu", "cpu")
 
@@ -74,9 +76,9 @@ def _processor(cpuinfo: Path) -> str:
 
 
 def _gpu_names(gpus: Path) -> list[str]:
-    names = []
-    for info in sorted(gpus.glob("*/information")):
-        for line in info.read_text().splitlines():
-            if line.startswith("Model:"):
-                names.append(line.partition(":")[2].strip())
-    return names
+    lines = [
+        line
+        for info in sorted(gpus.glob("*/information"))
+        for line in info.read_text().splitlines()
+    ]
+    return [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]

@@ -59,6 +59,8 @@ class Profile:
     default_tasks: tuple[str, ...]
     default_plan: Plan
     plans: Mapping[str, Plan] = field(default_factory=lambda: MappingProxyType({}))
+    minutes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """Measured minutes of one training by task name: submissions/lstm.py, one core."""
     conformance: bool = False
     """Verdict by conformance (loss falls, logits finite), not by a bar."""
 
@@ -82,7 +84,7 @@ def _square(d_model: int, n_layers: int, n_heads: int) -> ModelSize:
 
 _DEFAULT_TASKS = ("selective_copy", "memorization")
 
-_SMOKE = Plan(_square(32, 2, 2), Budget(20, 16, 3e-3, 5, validations=2, deadline=60))
+_SMOKE = Plan(_square(32, 2, 2), Budget(20, 32, 1e-2, 2, validations=2, deadline=60))
 
 _LITE = Plan(_square(48, 2, 3), Budget(700, 64, 3e-3, 50, validations=4, deadline=1_200))
 _LITE_COPY = Plan(_square(48, 2, 3), Budget(1_200, 64, 3e-3, 50, validations=6, deadline=1_200))
@@ -91,7 +93,9 @@ _PAPER = Plan(
     ModelSize(256, 8, 4, block_budget=0, dropout=0.2, post_norm=True),
     Budget(3_125, 64, 1e-3, 476, validations=40, deadline=86_400),
 )
-_PAPER_COPY = Plan(_square(48, 2, 3), Budget(2_048, 128, 3e-3, 100, validations=32, deadline=86_400))
+_PAPER_COPY = Plan(
+    _square(48, 2, 3), Budget(2_048, 128, 3e-3, 100, validations=32, deadline=86_400)
+)
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Protocol, get_args
 
-from selectivbench.errors import RecordError, explain
+from selectivbench.errors import RecordError, Status, explain
 
 SCHEMA_VERSION = 1
 
-Status = Literal["pass", "fail", "invalid", "error", "timeout", "oom", "crash", "skip"]
 STATUSES: tuple[str, ...] = get_args(Status)
 REUSED = ("pass", "fail", "invalid")
 """Statuses that a second run takes from the cache; any other is tried again."""
@@ -125,7 +124,9 @@ class Record:
             _known(data, cls)
             schema = data.get("schema")
             if schema != SCHEMA_VERSION:
-                raise RecordError(explain("record schema", schema, SCHEMA_VERSION, "re-run the case"))
+                raise RecordError(
+                    explain("record schema", schema, SCHEMA_VERSION, "re-run the case")
+                )
             data["identity"] = Identity(**_known(data["identity"], Identity))
             data["entry"] = Entry(**_tuples(_known(data["entry"], Entry)))
             data["evaluations"] = tuple(Evaluation(**e) for e in data["evaluations"])

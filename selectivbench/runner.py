@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,13 +100,11 @@ def run(
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
 
 
-def fit(
-    child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker
-) -> tuple[Point, ...]:
+def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) -> tuple[Point, ...]:
     """Train a child on every batch of the budget; the learning curve is what comes back."""
     budget = plan.budget
-    reports = _evenly(budget.steps, max(REPORTS, budget.validations))
     validations = _evenly(budget.steps, budget.validations)
+    reports = validations | _evenly(budget.steps, REPORTS)  # a validation follows a report
     held_out = list(_chunks(data, "validation"))
 
     def send() -> None:
@@ -142,9 +139,7 @@ def evaluate(child: Child, data: Dataset) -> tuple[Evaluation, ...]:
     return tuple(_evaluation(child, data, split) for split in data.evaluations)
 
 
-def batch_order(
-    size: int, batch_size: int, steps: int, seed: int
-) -> Iterator[NDArray[np.int64]]:
+def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """Indices of each step's batch: once through in order, or shuffled passes if that is too few."""
     per_pass = size // batch_size
     if steps <= per_pass:
@@ -298,5 +293,3 @@ class _Clock:
         now = time.monotonic()
         self.seconds[phase] = round(now - self._last, 3)
         self._last = now
-
-

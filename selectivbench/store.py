@@ -36,7 +36,9 @@ class RecordStore:
             os.unlink(name)
         except OSError as error:
             raise UsageError(
-                explain("records folder", f"{folder} ({error.strerror})", "a folder one can write to")
+                explain(
+                    "records folder", f"{folder} ({error.strerror})", "a folder one can write to"
+                )
             ) from error
 
     def path(self, identity: Identity) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from selectivbench.errors import SubmissionError, UsageError, explain, near
 
@@ -44,7 +44,7 @@ class Submission:
 
 
 def find_files(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The submission files of files and folders, sorted by stem; a stem may stand for one file only."""
+    """The files of files and folders, sorted by stem; a stem may stand for one file only."""
     found: dict[str, Path] = {}
     for path in paths:
         for file in _files(path):
@@ -103,12 +103,16 @@ def _read(path: Path) -> str:
     size = path.stat().st_size
     if size > LARGEST_FILE:
         raise SubmissionError(
-            explain(f"{path}: size in bytes", size, f"{LARGEST_FILE} or less", "weights do not belong")
+            explain(
+                f"{path}: size in bytes", size, f"{LARGEST_FILE} or less", "weights do not belong"
+            )
         )
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise SubmissionError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
+        raise SubmissionError(
+            f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8."
+        ) from error
 
 
 def _top_level(tree: ast.Module) -> frozenset[str]:
@@ -131,7 +135,9 @@ def _refuse_misspelt(path: Path, names: frozenset[str]) -> None:
     for name in sorted(names - set(known)):
         close = get_close_matches(name, known, n=1, cutoff=0.85)
         if close and name.isupper() == close[0].isupper() and close[0] not in names:
-            raise SubmissionError(f"{path}: {name} is no option of a submission; did you mean {close[0]}?")
+            raise SubmissionError(
+                f"{path}: {name} is no option of a submission; did you mean {close[0]}?"
+            )
 
 
 def _kind(path: Path, names: frozenset[str]) -> Literal["mixer", "model"]:
@@ -147,8 +153,8 @@ def _kind(path: Path, names: frozenset[str]) -> Literal["mixer", "model"]:
     return "mixer" if has == ["Mixer"] else "model"
 
 
-def _literals(path: Path, tree: ast.Module) -> dict[str, object]:
-    values: dict[str, object] = {}
+def _literals(path: Path, tree: ast.Module) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     for node in tree.body:
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
             continue
@@ -158,8 +164,9 @@ def _literals(path: Path, tree: ast.Module) -> dict[str, object]:
                 try:
                     values[target.id] = ast.literal_eval(node.value)
                 except (ValueError, TypeError, RecursionError) as error:
+                    why = "since it is read without running the file"
                     raise SubmissionError(
-                        f"{path}: {target.id} must be a literal, since it is read without running the file."
+                        f"{path}: {target.id} must be a literal, {why}."
                     ) from error
     for name, value in values.items():
         _check_literal(path, name, value)
@@ -169,7 +176,9 @@ def _literals(path: Path, tree: ast.Module) -> dict[str, object]:
 def _check_literal(path: Path, name: str, value: object) -> None:
     if name in ("NAME", "PAPER", "AUTHORS"):
         if not isinstance(value, str) or len(value) > 300 or not value.isprintable():
-            raise SubmissionError(explain(f"{path}: {name}", value, "one line of text, 300 characters at most"))
+            raise SubmissionError(
+                explain(f"{path}: {name}", value, "one line of text, 300 characters at most")
+            )
     elif name in ("TAGS", "EXPECTED_FAIL"):
         if not (isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)):
             raise SubmissionError(explain(f"{path}: {name}", value, "a list of strings"))
@@ -184,8 +193,14 @@ def _check_train(path: Path, value: object) -> None:
         if key not in TRAIN_BOUNDS:
             raise SubmissionError(explain(f"{path}: TRAIN key", key, near(str(key), TRAIN_BOUNDS)))
         low, high = TRAIN_BOUNDS[key]
-        if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
-            raise SubmissionError(explain(f"{path}: TRAIN[{key!r}]", number, f"{low:g} to {high:g}"))
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, int | float)
+            or not low <= number <= high
+        ):
+            raise SubmissionError(
+                explain(f"{path}: TRAIN[{key!r}]", number, f"{low:g} to {high:g}")
+            )
 
 
 def _imports(tree: ast.Module) -> frozenset[str]:

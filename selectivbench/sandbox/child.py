@@ -68,7 +68,9 @@ def load(order: Order) -> ModuleType:
     if order.folder:
         path = Path(order.folder) / path.name
         path.write_text(order.source, encoding="utf-8")
-    spec = importlib.util.spec_from_loader(f"submission_{order.entry}", loader=None, origin=str(path))
+    spec = importlib.util.spec_from_loader(
+        f"submission_{order.entry}", loader=None, origin=str(path)
+    )
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(path)
@@ -152,5 +154,7 @@ def _state_size(module: ModuleType, spec: Any) -> int | None:
         return None
     size = module.state_size(spec)
     if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**53:
-        raise SubmissionError(explain("state_size(spec)", size, "a whole number of floats, 0 or more"))
+        raise SubmissionError(
+            explain("state_size(spec)", size, "a whole number of floats, 0 or more")
+        )
     return size

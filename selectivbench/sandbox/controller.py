@@ -166,4 +166,3 @@ def _last_words(folder: str) -> str:
         return ""
     text = path.read_bytes()[-500:].decode(errors="replace").strip()
     return f" It last printed: {text}" if text else ""
-

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -201,7 +202,5 @@ def _spawn(
 
 
 def _kill_group(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError):  # it and all it started have ended
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it and all it started have ended

@@ -14,6 +14,7 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +53,7 @@ class Channel:
             self.sock.sendall(struct.pack("<I", len(header)) + header)
             for array in arrays.values():
                 if array.size:  # an empty array has no bytes, and its buffer cannot be cast
-                    self.sock.sendall(memoryview(np.ascontiguousarray(array)).cast("B"))
+                    self.sock.sendall(np.ascontiguousarray(array).data.cast("B"))
         except OSError as error:
             raise ChildCrashed(f"the other end of the channel is gone ({error}).") from error
 
@@ -60,10 +61,14 @@ class Channel:
         """Read one frame; ``deadline`` is on the monotonic clock. ChildCrashed at the stream's end."""
         (length,) = struct.unpack("<I", self._read(4, deadline))
         if length > LARGEST_HEADER:
-            raise ProtocolError(explain("frame header in bytes", length, f"{LARGEST_HEADER} at most"))
+            raise ProtocolError(
+                explain("frame header in bytes", length, f"{LARGEST_HEADER} at most")
+            )
         kind, meta, layout = _header(bytes(self._read(length, deadline)))
         if sum(size for *_, size in layout) > LARGEST_ARRAYS:
-            raise ProtocolError(explain("frame arrays in bytes", layout, f"{LARGEST_ARRAYS} at most"))
+            raise ProtocolError(
+                explain("frame arrays in bytes", layout, f"{LARGEST_ARRAYS} at most")
+            )
         arrays = {
             name: np.frombuffer(self._read(size, deadline), dtype=dtype).reshape(shape)
             for name, dtype, shape, size in layout
@@ -72,10 +77,8 @@ class Channel:
 
     def close(self) -> None:
         """Shut both directions, so that a peer or thread blocked on them wakes up."""
-        try:
+        with suppress(OSError):  # already gone: nothing left to wake
             self.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # already gone: nothing left to wake
         self.sock.close()
 
     def _read(self, size: int, deadline: float) -> bytearray:
