@@ -32,7 +32,9 @@ class Stream:
     def named(cls, *path: str | int) -> Stream:
         """The stream of a path of names and whole numbers; different paths, different streams."""
         text = "/".join(f"{type(part).__name__}:{part}" for part in path)
-        return cls(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little"))
+        return cls(
+            int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
+        )
 
     def rng(self, index: int = 0) -> np.random.Generator:
         """The generator of sample ``index`` (0 or more); 2**128 draws are its own."""
