@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,19 @@ from selectivbench.store import RecordStore
 class ActivePlugin:
     """One benchmark session: collects the cases, holds the rows, prints the table."""
 
-    def __init__(self, settings: options.Settings, plan: Plan, worker: bool) -> None:
-        self.settings, self.plan, self.worker = settings, plan, worker
+    def __init__(
+        self, settings: options.Settings, plan: Plan, only: tuple[str, ...], worker: bool
+    ) -> None:
+        self.settings, self.plan, self.only, self.worker = settings, plan, only, worker
         self.rows: dict[str, Row] = {}
 
     @classmethod
     def of(cls, config: pytest.Config) -> ActivePlugin:
         """Check every option, point pytest at the bench module, and make the lab."""
-        _take_arguments(config)
         settings = options.read(config)
         assert settings is not None, "plugin.py looks first"
         plan = Plan.of(settings)
+        only = _take_arguments(config, plan.files)
         workerinput = getattr(config, "workerinput", None)
         spread_gpus(workerinput, plan.device.kind, gpu_count())
         if not config.option.collectonly:
@@ -42,7 +45,7 @@ class ActivePlugin:
             config.stash[LAB] = Lab(
                 store, plan.device.kind, settings.isolate, settings.gate, progress
             )
-        return cls(settings, plan, worker=workerinput is not None)
+        return cls(settings, plan, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:
         """Versions, device, profile, isolation."""
@@ -77,12 +80,12 @@ class ActivePlugin:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         """Keep only the node ids that were asked for, where any were."""
-        if not self.settings.only:
+        if not self.only:
             return
-        kept = [item for item in items if item.nodeid.startswith(self.settings.only)]
+        kept = [item for item in items if item.nodeid.startswith(self.only)]
         dropped = [item for item in items if item not in kept]
         if not kept:
-            raise pytest.UsageError(f"no case is called {', '.join(self.settings.only)}")
+            raise pytest.UsageError(f"no case is called {', '.join(self.only)}")
         if dropped:
             config.hook.pytest_deselected(items=dropped)
             items[:] = kept
@@ -147,18 +150,19 @@ class ActivePlugin:
         ]
 
 
-def _take_arguments(config: pytest.Config) -> None:
+def _take_arguments(config: pytest.Config, files: Iterable[Path]) -> tuple[str, ...]:
     """Collect the bench module alone, or with the paths that a person gave beside the model.
 
     An argument such as ``lstm.py::selective_copy-v1[seed1]`` is one of our node ids: it selects a
     case. xdist workers get the rewritten arguments, and the selection through the options.
     """
+    names = {file.name for file in files}
     only = list(getattr(config.option, "selectiv_only", ()))
     paths: list[str] = []
     if config.args_source == config.ArgsSource.ARGS:
         for argument in config.args:
-            name = argument.partition("::")[0]
-            ours = "::" in argument and not Path(name).exists()
-            (only if ours else paths).append(argument)
+            name, colons, _ = argument.partition("::")
+            (only if colons and name in names else paths).append(argument)
     config.option.selectiv_only = only
     config.args = [*(path for path in paths if path != str(BENCH)), str(BENCH)]
+    return tuple(only)

@@ -140,9 +140,17 @@ class Case(pytest.Function):
         return item
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.config.rootpath / self.job.submission.path.name, None, self.name
+        """A location whose headline names the file too."""
+        file = self.job.submission.path.name
+        return self.config.rootpath / file, None, f"{file}: {self.name}"
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+    @property
+    def id(self) -> Any:
+        """As pytest reads it back from its cache, brackets apart; else --lf would find nothing."""
+        made = super().id
+        return type(made).parse(str(made))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - as in Function
         """What the person should read: our one sentence, not the way to it."""
         if isinstance(excinfo.value, bench.BelowBar | bench.CaseFailed | SelectivError):
             return str(excinfo.value)
@@ -171,7 +179,8 @@ class Broken(pytest.Item):
         raise self.error
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.config.rootpath / f"{self.nodeid.partition('::')[0]}", None, self.name
+        file = self.nodeid.partition("::")[0]
+        return self.config.rootpath / file, None, f"{file}: {self.name}"
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002
         return str(excinfo.value)

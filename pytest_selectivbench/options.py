@@ -40,8 +40,6 @@ class Settings:
     isolate: str
     rerun: bool
     gate: bool
-    only: tuple[str, ...]
-    """Node ids given on the command line: run nothing else."""
 
 
 def add(parser: pytest.Parser) -> None:
@@ -77,7 +75,6 @@ def read(config: pytest.Config) -> Settings | None:
         isolate=_value(config, "isolate"),
         rerun=_value(config, "rerun"),
         gate=not _value(config, "no_gate"),
-        only=tuple(getattr(config.option, "selectiv_only", ())),
     )
 
 

@@ -167,7 +167,12 @@ class InProcess:
 
         preload(self._packages, self._device)
         ours, theirs = socket.socketpair()
-        thread = threading.Thread(target=serve, args=(Channel(theirs),), daemon=True)
+
+        def child() -> None:
+            with theirs:
+                serve(Channel(theirs))
+
+        thread = threading.Thread(target=child, daemon=True)
         thread.start()
         return _Threaded(Channel(ours), thread)
 
