@@ -14,7 +14,14 @@ from typing import Any
 from torch import Tensor
 
 from selectivbench.errors import UsageError, explain
-from selectivbench.fla_cpu.table import METHODS, NATIVE, PROMOTED, SUPPORTED_FLA, Hook
+from selectivbench.fla_cpu.table import (
+    METHODS,
+    NATIVE,
+    PROMOTED,
+    SUPPLIED,
+    SUPPORTED_FLA,
+    Hook,
+)
 
 Function = Callable[..., Any]
 
@@ -41,6 +48,7 @@ class Installation:
         _rebind({key: new for key, (_, new) in self._rebound.items()})
         for hook in METHODS:
             self._replace(hook)
+        self._supplied = [hook for hook in SUPPLIED if self._supply(hook)]
 
     def restore(self) -> None:
         for registry in self._registries:
@@ -48,6 +56,15 @@ class Installation:
         _rebind({id(new): old for old, new in self._rebound.values()})
         for owner, name, method in self._methods:
             setattr(owner, name, method)
+        for hook in self._supplied:
+            setattr(import_module(hook.module), hook.name, None)
+
+    def _supply(self, hook: Hook) -> bool:
+        module = import_module(hook.module)
+        missing = getattr(module, hook.name, None) is None
+        if missing:
+            setattr(module, hook.name, implementation(hook))
+        return missing
 
     def _register(self, hook: Hook, theirs: Function) -> None:
         ours = implementation(hook)
@@ -67,9 +84,9 @@ class Installation:
         owner = getattr(import_module(hook.module), owner_name)
         theirs, ours = getattr(owner, name), implementation(hook)
 
-        def method(self: Any, input_states: Tensor, *args: Any, **kwargs: Any) -> Any:
-            chosen = ours if input_states.device.type == "cpu" else theirs
-            return chosen(self, input_states, *args, **kwargs)
+        def method(self: Any, x: Tensor, *args: Any, **kwargs: Any) -> Any:
+            chosen = ours if x.device.type == "cpu" else theirs
+            return chosen(self, x, *args, **kwargs)
 
         setattr(owner, name, method)
         self._methods.append((owner, name, theirs))

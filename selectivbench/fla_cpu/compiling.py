@@ -45,7 +45,8 @@ def kernel(function: F) -> F:
 def cache_folder() -> Path:
     """`~/.cache/selectivbench/kernels-<digest>`, or a temporary one where home is read-only."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
+    here = Path(__file__).parent
+    for source in (here / "simd.py", *sorted(here.glob("*_kernels.py"))):
         digest.update(source.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for root in (base, Path(tempfile.gettempdir()) / f"cache-{os.getuid()}"):

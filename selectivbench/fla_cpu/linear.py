@@ -54,7 +54,7 @@ class _Recurrence(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         (B, T, H, V), (G, K) = v.shape, k.shape[2:]
         dims, gate = (T, G, H, K, V), _gate(g, K)
-        decay = v.new_ones(1) if g is None else _exponentials(g)
+        decay = v.new_ones(1) if g is None else exponentials(g)
         learns = any(ctx.needs_input_grad)
         chunks = -(-T // linear_kernels.CHUNK) if learns else 0
         saved, last = v.new_empty(B * H * chunks * K * V), state.contiguous().clone()
@@ -87,7 +87,8 @@ class _Recurrence(torch.autograd.Function):
         return dq, dk, dv, None if ctx.gated is None else dg, dbeta, dstate, None
 
 
-def _exponentials(g: Tensor) -> Tensor:
+def exponentials(g: Tensor) -> Tensor:
+    """exp(g), by the kernels' own exp: three times as fast as torch's on one thread."""
     g = g.contiguous()
     out = torch.empty_like(g)
     run(linear_kernels.exponentials, -(-g.numel() // 4096), flat(g), flat(out))

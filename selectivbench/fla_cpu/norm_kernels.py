@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from selectivbench.fla_cpu.compiling import Array, kernel
-from selectivbench.fla_cpu.simd import exp, keep_n, load_n, splat, store_n, total
+from selectivbench.fla_cpu.simd import exp, first_n, load_n, splat, store_n, total
 
 ROWS = 512
 Dims = tuple[int, int, int]
@@ -48,7 +48,7 @@ def forward(
         squares = splat(x, 0.0)
         for i in range(0, D, 16):
             # Subtracting the mean fills the lanes past the end, so they are cleared again.
-            c = keep_n(load_n(x, at_x + i, D - i) - m, D - i)
+            c = first_n(load_n(x, at_x + i, D - i) - m, D - i, splat(x, 0.0))
             squares = squares + c * c
         scale = 1.0 / math.sqrt(total(squares) / D + eps)
         rstd[r] = scale

@@ -181,14 +181,36 @@ def store_n(typing: Any, array: Any, offset: Any, value: Any, n: Any) -> Any:
 
 
 @_code
-def keep_n(typing: Any, value: Any, n: Any) -> Any:
-    """The first `n` lanes of `value`, zero in the others."""
+def first_n(typing: Any, value: Any, n: Any, other: Any) -> Any:
+    """Lanes below `n` of `value`, the others from `other`."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        zeros = ir.Constant(args[0].type, [0.0] * LANES)
-        return builder.select(_mask(builder, args[1]), args[0], zeros)
+        return builder.select(_mask(builder, args[1]), args[0], args[2])
 
-    return signature(value, value, types.int64), code
+    return signature(value, value, types.int64, value), code
+
+
+@_code
+def larger(typing: Any, left: Any, right: Any) -> Any:
+    """Lane by lane, the larger of two."""
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        name = f"llvm.maxnum.{_suffix(args[0].type)}"
+        return _llvm(builder, name, args[0].type, list(args))
+
+    return signature(left, left, left), code
+
+
+@_code
+def largest(typing: Any, vec: Any) -> Any:
+    """The largest lane."""
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = args[0].type
+        name = f"llvm.vector.reduce.fmax.{_suffix(kind)}"
+        return _llvm(builder, name, kind.element, list(args))
+
+    return signature(vec.dtype, vec), code
 
 
 @_code

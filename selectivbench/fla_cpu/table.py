@@ -3,7 +3,9 @@
 `HOOKS` names functions of fla and what serves them on CPU tensors. Where fla dispatches a function
 itself, an implementation is registered with fla's own `register` and nothing is patched. The rest
 is made dispatchable with fla's own `dispatch`, and the name is rebound to the result wherever a
-module holds it. `METHODS` replaces two methods, because Mamba and Mamba-2 have no function to hook.
+module holds it. `METHODS` replaces three methods: Mamba and Mamba-2 have no function to hook, and
+the loss refuses CPU tensors in its first line. `SUPPLIED` are names that fla's Attention takes from
+flash-attn; they are set only where that package is missing.
 A test checks that all names exist and which ones fla dispatches.
 """
 
@@ -49,6 +51,17 @@ NATIVE: tuple[Hook, ...] = (
     Hook("fla.ops.simple_gla.fused_recurrent", "fused_recurrent_simple_gla", "ops_linear:simple_gla"),
     Hook("fla.ops.simple_gla.fused_chunk", "fused_chunk_simple_gla", "ops_linear:simple_gla"),
     Hook("fla.ops.simple_gla.parallel", "parallel_simple_gla", "ops_linear:parallel_simple_gla"),
+    *_same(
+        "fla.modules.fused_linear_cross_entropy.ops", "losses",
+        "fused_linear_cross_entropy_fwd", "fused_linear_cross_entropy_bwd",
+    ),
+    *_same("fla.modules.fused_cross_entropy.ops", "losses", "cross_entropy_loss"),
+    Hook("fla.ops.attn.parallel", "parallel_attn_fwd", "ops_attention:parallel_attn_fwd", "attn"),
+    Hook("fla.ops.attn.parallel", "parallel_attn_bwd", "ops_attention:parallel_attn_bwd", "attn"),
+    Hook(
+        "fla.ops.generalized_delta_rule.dplr.chunk", "chunk_dplr_delta_rule",
+        "ops_rwkv7:chunk_dplr_delta_rule", "generalized_delta_rule.dplr",
+    ),
     Hook("fla.ops.kda.chunk", "chunk_kda", "ops_linear:kda"),
     Hook(
         "fla.ops.gated_delta_rule.chunk", "chunk_gated_delta_rule",
@@ -72,9 +85,37 @@ PROMOTED: tuple[Hook, ...] = (
         "fla.ops.gated_delta_product.chunk", "chunk_gated_delta_product",
         "ops_linear:gated_delta_product",
     ),
+    *_same("fla.modules.token_shift", "ops_rwkv7", "token_shift"),
+    *_same("fla.ops.rwkv7.fused_recurrent", "ops_rwkv7", "fused_mul_recurrent_rwkv7"),
+    *_same("fla.ops.rwkv7.fused_addcmul", "ops_rwkv7", "fused_addcmul_rwkv7"),
+    *_same("fla.ops.rwkv7.fused_k_update", "ops_rwkv7", "fused_k_rwkv7"),
+    *_same("fla.ops.rwkv7.gate_output_correction", "ops_rwkv7", "gate_output_correction"),
+    *_same("fla.ops.comba.fused_recurrent", "ops_rwkv7", "fused_recurrent_comba"),
+    Hook("fla.ops.comba.chunk", "chunk_comba", "ops_rwkv7:comba"),
+    Hook("fla.ops.rwkv6.chunk", "chunk_rwkv6", "ops_other:rwkv6"),
+    Hook("fla.ops.rwkv6.fused_recurrent", "fused_recurrent_rwkv6", "ops_other:rwkv6"),
+    Hook("fla.ops.hgrn.chunk", "chunk_hgrn", "ops_other:hgrn"),
+    Hook("fla.ops.hgrn.fused_recurrent", "fused_recurrent_hgrn", "ops_other:hgrn"),
+    Hook("fla.ops.gsa.chunk", "chunk_gsa", "ops_other:gsa"),
+    Hook("fla.ops.gsa.fused_recurrent", "fused_recurrent_gsa", "ops_other:gsa"),
+    *_same("fla.ops.based.parallel", "ops_other", "parallel_based"),
+    *_same("fla.ops.rebased.parallel", "ops_other", "parallel_rebased"),
+    *_same("fla.ops.mesa_net.chunk", "ops_mesa", "chunk_mesa_net"),
+    *_same("fla.ops.mesa_net.decoding_one_step", "ops_mesa", "mesa_net_decoding_one_step"),
+    *_same("fla.ops.path_attn.parallel", "ops_path", "parallel_path_attn"),
+    *_same("fla.ops.attn.decoding", "ops_attention", "attn_decoding_one_step"),
 )  # fmt: skip
 
 METHODS: tuple[Hook, ...] = (
     Hook("fla.layers.mamba", "Mamba.slow_forward", "mamba:mamba_forward"),
     Hook("fla.layers.mamba2", "Mamba2.torch_forward", "mamba:mamba2_forward"),
+    Hook(
+        "fla.modules.fused_cross_entropy.ops",
+        "FusedCrossEntropyLoss.forward",
+        "losses:cross_entropy_forward",
+    ),
+)
+
+SUPPLIED: tuple[Hook, ...] = _same(
+    "fla.layers.attn", "ops_attention", "flash_attn_func", "flash_attn_varlen_func"
 )
