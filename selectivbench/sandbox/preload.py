@@ -9,9 +9,10 @@ OPTIONAL = frozenset({"fla"})
 
 
 def preload(packages: frozenset[str], device: str) -> None:
-    """Import torch, and fla with its CPU backend where it is needed; run no parallel region.
+    """Import torch, and fla with its CPU backend where it is needed.
 
-    A child forked after torch or numba started its threads would hang, so nothing is computed here.
+    A child forked after torch started its threads would hang, so what is computed here (the CPU
+    backend's smallest cases, to load its kernels) is single-threaded.
     """
     import torch
     import torch._dynamo  # the first optimiser imports it anyway: 1 s for every child
@@ -27,3 +28,4 @@ def preload(packages: frozenset[str], device: str) -> None:
             from selectivbench import fla_cpu
 
             fla_cpu.enable()
+            fla_cpu.warm_up()  # compiled once here, inherited by every child
