@@ -1,14 +1,14 @@
 """One tree of exceptions; each message says what is wrong, what was got, what is allowed, what to do.
 
-    SelectivError
-    ├── UsageError        (also ValueError)  an option, parameter or path that a person gave
-    ├── SubmissionError                      a submission file that cannot be used
-    ├── RecordError                          a record that cannot be read
-    └── ChildError                           the submission's process did not finish its work
-        ├── ChildFailed                      it raised; carries its own traceback
-        ├── ChildTimeout                     a phase took longer than its deadline
-        ├── ChildCrashed                     it ended without a word (signal, os._exit)
-        └── ProtocolError                    it answered with something that is no answer
+SelectivError
+├── UsageError        (also ValueError)  an option, parameter or path that a person gave
+├── SubmissionError                      a submission file that cannot be used
+├── RecordError                          a record that cannot be read
+└── ChildError                           the submission's process did not finish its work
+    ├── ChildFailed                      it raised; carries its own traceback
+    ├── ChildTimeout                     a phase took longer than its deadline
+    ├── ChildCrashed                     it ended without a word (signal, os._exit)
+    └── ProtocolError                    it answered with something that is no answer
 """
 
 from __future__ import annotations
