@@ -45,7 +45,7 @@ class SelectiveCopy(Task):
 
     id = "selective_copy-v1"
     summary = "repeat 4 symbols that were scattered among filler, in order"
-    variants = {  # noqa: RUF012 - frozen by the ClassVar contract of Task
+    variants = {
         "smoke": ("base",),
         "lite": ("base",),
         "paper": ("base", "long"),
