@@ -41,6 +41,22 @@ def element_hits(
     return int(hits.sum()), len(hits)
 
 
+def divergence(
+    logits: NDArray[np.floating], exact: NDArray[np.floating], element: NDArray[np.integer]
+) -> tuple[float, int]:
+    """(sum of KL(exact || predicted) in nats, steps) over the scored steps of one batch.
+
+    logits and exact (B, T, C), element (B, T): steps with id IGNORE are not scored.
+    """
+    scored = element != IGNORE
+    p = exact[scored].astype(np.float64)
+    x = logits[scored].astype(np.float64)
+    log_q = x - x.max(axis=-1, keepdims=True)
+    log_q -= np.log(np.exp(log_q).sum(axis=-1, keepdims=True))
+    log_p = np.log(p, where=p > 0, out=np.zeros_like(p))
+    return float((p * (log_p - log_q)).sum()), len(p)
+
+
 def finite(logits: NDArray[np.floating]) -> bool:
     """Whether every logit is a number; one NaN would win or lose an argmax by accident."""
     return bool(np.isfinite(logits).all())

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selectivbench import machine
-from selectivbench.batch import Batch
-from selectivbench.errors import ChildError, ProtocolError
-from selectivbench.metrics import element_hits, finite, score
+from selectivbench.dialogue import evaluate, fit
+from selectivbench.errors import ChildError
+from selectivbench.metrics import score
 from selectivbench.profiles import Plan, Profile
 from selectivbench.record import Entry, Evaluation, Identity, Point, Record, Tracker, digest
 from selectivbench.sandbox.controller import Child, opened
@@ -24,10 +22,6 @@ from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
 from selectivbench.thresholds import judge
-
-REPORTS = 20
-"""Points of a learning curve."""
-EVALUATION_BATCH = 256
 
 Fit = Callable[[], tuple[Point, ...]]
 
@@ -98,94 +92,6 @@ def run(
         figures = {}
     draft = _measured(draft, child, clock.seconds)
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
-
-
-def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) -> tuple[Point, ...]:
-    """Train a child on every batch of the budget; the learning curve is what comes back."""
-    budget = plan.budget
-    validations = _evenly(budget.steps, budget.validations)
-    reports = validations | _evenly(budget.steps, REPORTS)  # a validation follows a report
-    held_out = list(_chunks(data, "validation"))
-
-    def send() -> None:
-        order = batch_order(data.sizes["train"], budget.batch_size, budget.steps, seed)
-        for step, indices in enumerate(order, start=1):
-            child.train(data.batch("train", indices))
-            if step in reports:
-                child.report()
-            if step in validations:
-                for batch in held_out:
-                    child.ask(batch)
-
-    def receive() -> tuple[Point, ...]:
-        points = []
-        for step in sorted(reports):
-            _, loss = child.progress()
-            if not math.isfinite(loss):
-                raise ProtocolError(f"the training loss is {loss} by step {step}.")
-            accuracy = _answers(child, held_out) if step in validations else None
-            tracker.point(step, budget.steps, loss, accuracy)
-            points.append(Point(step, loss, accuracy))
-        return tuple(points)
-
-    child.enter("fit", budget.deadline)
-    points: tuple[Point, ...] = child.together(send, receive)
-    return points
-
-
-def evaluate(child: Child, data: Dataset) -> tuple[Evaluation, ...]:
-    """The figure of every test split of a dataset, each with its floor and ceiling."""
-    child.enter("predict", 600.0)
-    return tuple(_evaluation(child, data, split) for split in data.evaluations)
-
-
-def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Indices of each step's batch: once through in order, or shuffled passes if that is too few."""
-    per_pass = size // batch_size
-    if steps <= per_pass:
-        yield from np.arange(steps * batch_size).reshape(steps, batch_size)
-        return
-    stream = Stream.named("batch_order", seed)
-    for step in range(steps):
-        if step % per_pass == 0:
-            shuffled = stream.rng(step // per_pass).permutation(size)
-        start = step % per_pass * batch_size
-        yield shuffled[start : start + batch_size]
-
-
-def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
-    batches = list(_chunks(data, split))
-
-    def send() -> None:
-        for batch in batches:
-            child.ask(batch)
-
-    accuracy = child.together(send, lambda: _answers(child, batches))
-    levels = data.levels(split)
-    return Evaluation(split, accuracy, levels.floor, levels.ceiling)
-
-
-def _answers(child: Child, batches: list[Batch]) -> float:
-    """Share of elements named rightly over the logits of batches that were asked for."""
-    hits = elements = 0
-    for batch in batches:
-        logits = child.logits(batch)
-        if not finite(logits):
-            raise ProtocolError("logits: got NaN or infinity, allowed: finite numbers.")
-        right, of = element_hits(logits, batch.targets, batch.element)
-        hits, elements = hits + right, elements + of
-    return hits / elements
-
-
-def _chunks(data: Dataset, split: str) -> Iterator[Batch]:
-    size = data.sizes[split]
-    for start in range(0, size, EVALUATION_BATCH):
-        yield data.batch(split, np.arange(start, min(size, start + EVALUATION_BATCH)))
-
-
-def _evenly(steps: int, points: int) -> frozenset[int]:
-    """``points`` steps, evenly spread, the last one among them."""
-    return frozenset(round(steps * (i + 1) / points) for i in range(points)) - {0}
 
 
 def _order(job: Job, data: Mapping[Task, Dataset]) -> Order:
@@ -267,6 +173,7 @@ def _finished(
         accuracy=accuracy,
         floor=floor,
         ceiling=ceiling,
+        metric=job.dataset(task).metric,
         score=score(accuracy, floor, ceiling),
     )
     return _conforming(record) if job.profile.conformance else judge(record)

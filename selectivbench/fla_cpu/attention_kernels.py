@@ -22,7 +22,6 @@ from selectivbench.fla_cpu.simd import (
     larger,
     largest,
     load,
-    load_n,
     splat,
     store,
     store_n,
@@ -44,7 +43,15 @@ def _transposed(
 
 @kernel
 def _scores(
-    q: Array, at_q: int, kt: Array, g: Array, i: int, first: int, K: int, TP: int, scale: float,
+    q: Array,
+    at_q: int,
+    kt: Array,
+    g: Array,
+    i: int,
+    first: int,
+    K: int,
+    TP: int,
+    scale: float,
     row: Array,
 ) -> float:
     """Write s_ij for the keys first..i to `row`, minus infinity beside them; give the largest."""

@@ -41,7 +41,16 @@ def parallel_attn_fwd(
     o, lse = q.new_empty(B, T, H, V, dtype=dtype), q.new_empty(B, T, H, dtype=dtype)
     arrays = [flat(x) for x in (wide(q), wide(k), wide(v), g.to(dtype), sink)]
     window = T if window_size is None else window_size
-    run(attention_kernels.forward, B * H, (T, H, G, K, V), *arrays, scale, window, flat(o), flat(lse))
+    run(
+        attention_kernels.forward,
+        B * H,
+        (T, H, G, K, V),
+        *arrays,
+        scale,
+        window,
+        flat(o),
+        flat(lse),
+    )
     return o.to(v.dtype), lse / LN2
 
 
@@ -104,7 +113,8 @@ def _pieces(cu_seqlens: Tensor, *tensors: Tensor | None) -> list[tuple[Any, ...]
     """The tensors of each sequence of a packed batch."""
     lengths = cu_seqlens.diff().tolist()
     cut = [
-        [None] * len(lengths) if x is None else list(x.split_with_sizes(lengths, 1)) for x in tensors
+        [None] * len(lengths) if x is None else list(x.split_with_sizes(lengths, 1))
+        for x in tensors
     ]
     return list(zip(*cut, strict=True))
 

@@ -66,7 +66,7 @@ def chunk_mesa_net(
     h_kk_init: Tensor | None = None,
     h_kv_init: Tensor | None = None,
     output_final_state: bool = False,
-    max_CG_iteration: int = 30,  # noqa: N803  (fla's name)
+    max_CG_iteration: int = 30,
     use_qk_l2norm_in_kernel: bool = False,
     cu_seqlens: Tensor | None = None,
     cu_seqlens_cpu: Tensor | None = None,
@@ -96,7 +96,7 @@ def mesa_net_decoding_one_step(
     beta: Tensor,
     prev_h_kk: Tensor,
     prev_h_kv: Tensor,
-    max_CG_iteration: int = 30,  # noqa: N803  (fla's name)
+    max_CG_iteration: int = 30,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One step; q, k, v are (B, H, K) and already unit vectors."""
     steps = (x.unsqueeze(1) for x in (q, k, v, g, beta))

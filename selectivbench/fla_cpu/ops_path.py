@@ -34,9 +34,7 @@ def parallel_path_attn(
     scale = K**-0.5 if scale is None else scale
     R = H // k.shape[2]
     heads = [wide(x).transpose(1, 2) for x in (q, k, v, w, beta.unsqueeze(-1))]
-    q, k, v, w, beta = (
-        x if i == 0 else x.repeat_interleave(R, 1) for i, x in enumerate(heads)
-    )
+    q, k, v, w, beta = (x if i == 0 else x.repeat_interleave(R, 1) for i, x in enumerate(heads))
     chunks = -(-T // CHUNK)
     pad = (0, 0, 0, chunks * CHUNK - T)
     parts = [F.pad(x, pad).unflatten(2, (chunks, CHUNK)) for x in (q, k, w, beta * w)]
