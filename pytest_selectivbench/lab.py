@@ -136,4 +136,4 @@ def spread_gpus(workerinput: dict[str, str] | None, device: str, gpus: int) -> N
 
 def manifest_path(out: Path) -> Path:
     """The list of what a run was to give."""
-    return out / "manifest.json"
+    return out / "session" / "manifest.json"

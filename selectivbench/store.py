@@ -29,8 +29,8 @@ class RecordStore:
     def __init__(self, folder: Path, fresh_after: float = 0.0) -> None:
         self.folder, self.fresh_after = folder, fresh_after
         try:
-            (folder / "sources").mkdir(parents=True, exist_ok=True)
-            (folder / "locks").mkdir(exist_ok=True)
+            for name in ("sources", "locks", "session"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
             probe, name = tempfile.mkstemp(dir=folder)
             os.close(probe)
             os.unlink(name)
