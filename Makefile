@@ -1,6 +1,6 @@
 # Two commands: `make bench MODEL=submissions/lstm.py` and `make test`. Both set up .venv by themselves.
 PYTHON ?= python3
-MODEL ?= submissions/lstm.py
+MODEL ?= submissions/mamba.py
 RECORDS ?= .selectivbench/records
 SITE ?= _site
 ARGS ?=
