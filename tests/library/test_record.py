@@ -154,7 +154,7 @@ def test_a_hostile_value_is_refused(a_record: Record, path: str, value: Any, wor
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-@pytest.mark.parametrize("place", ['"score": 0.9886', '"loss": 2.0', '"floor": 0.125', "12.5"])
+@pytest.mark.parametrize("place", ['"loss": 2.0', '"floor": 0.125', '"cores": 2'])
 def test_a_number_that_is_none_is_refused(a_record: Record, number: str, place: str) -> None:
     name, colon, _ = place.rpartition(" ")
     text = a_record.to_json()
