@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from select import select
 from typing import Any
 
 import pytest
@@ -146,28 +147,34 @@ def test_sources_are_kept_once_under_their_digest(store: RecordStore) -> None:
 
 
 HOLDER = """
-import sys
+import os, sys
 from pathlib import Path
 from selectivbench.store import RecordStore
-with RecordStore(Path(sys.argv[1])).lock("key"):
-    print("held", flush=True)
+store = RecordStore(Path(sys.argv[1]))
+os.write(1, b"wants\\n")
+with store.lock("key"):
+    os.write(1, b"holds\\n")
     sys.stdin.read()
 """
 
 
 def test_the_lock_holds_across_processes_and_falls_with_its_holder(store: RecordStore) -> None:
     command = [sys.executable, "-c", HOLDER, str(store.folder)]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes) as first:
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+    with subprocess.Popen(command, **pipes) as first, subprocess.Popen(command, **pipes) as second:
         assert first.stdout is not None
-        assert first.stdout.readline() == "held\n"
-        with subprocess.Popen(command, **pipes) as second:
-            with pytest.raises(subprocess.TimeoutExpired):
-                second.wait(1.0)  # it cannot say "held" while the first one lives
-            first.kill()
-            assert second.stdout is not None
-            assert second.stdout.readline() == "held\n"
-            second.communicate()
+        assert second.stdout is not None
+        for process in (first, second):
+            assert process.stdout.readline() == b"wants\n"  # type: ignore[union-attr]
+        (holder,), *_ = select([first.stdout, second.stdout], [], [], 10)
+        assert holder.readline() == b"holds\n"
+        assert select([first.stdout, second.stdout], [], [], 0.3)[0] == []
+        dying, waiting = (first, second) if holder is first.stdout else (second, first)
+        dying.kill()
+        assert dying.wait() == -9
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == b"holds\n"
+        waiting.communicate()
 
 
 def test_locks_of_different_trainings_do_not_wait_for_each_other(store: RecordStore) -> None:
