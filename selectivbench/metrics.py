@@ -14,7 +14,8 @@ SMALLEST_RANGE = 0.2
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.float32]:
     """Over the last axis, float32."""
-    exp = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float32)
+    with np.errstate(over="ignore"):  # of two huge logits: -inf, whose exponential is 0
+        exp = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float32)
     return np.asarray(exp / exp.sum(axis=-1, keepdims=True), dtype=np.float32)
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,7 +34,8 @@ def serve(channel: Channel) -> None:
     except ChildCrashed:
         return  # the controller is gone: nobody is left to answer
     except BaseException as error:  # SystemExit from a submission is a failure too
-        channel.send("error", describe(error, name))
+        with suppress(ChildCrashed):  # the controller hung up first
+            channel.send("error", describe(error, name))
 
 
 def describe(error: BaseException, name: str) -> dict[str, str]:

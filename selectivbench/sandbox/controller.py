@@ -134,8 +134,8 @@ class Child:
 @contextmanager
 def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
     """A child that has built its model; everything it started is gone at the end."""
-    folder = tempfile.mkdtemp(prefix="selectiv-") if launcher.level != "none" else ""
     process = launcher.start()
+    folder = tempfile.mkdtemp(prefix="selectiv-") if launcher.level != "none" else ""
     child = Child(process, order.n_classes)
     try:
         child.start(replace(order, folder=folder))

@@ -30,7 +30,8 @@ class Exit:
 
     def __str__(self) -> str:
         if self.code < 0:
-            return f"it was ended by {signal.Signals(-self.code).name}"
+            names = {int(known): known.name for known in signal.Signals}  # not the real-time ones
+            return f"it was ended by {names.get(-self.code, f'signal {-self.code}')}"
         return f"it left with exit code {self.code}"
 
 
@@ -77,11 +78,16 @@ class ForkServer:
     level = "process"
 
     def __init__(self, device: str, packages: frozenset[str]) -> None:
+        self._device, self._packages = device, packages
         self._popen, self._control = _spawn("server", device, packages)
         self._ready = False
 
     def start(self) -> Process:
-        """A forked child; a few milliseconds after the first."""
+        """A forked child; a few milliseconds after the first. A server that died is replaced."""
+        if self._popen.poll() is not None:
+            self._control.close()
+            self._popen, self._control = _spawn("server", self._device, self._packages)
+            self._ready = False
         if not self._ready:
             self._expect("ready")
             self._ready = True
@@ -102,7 +108,11 @@ class ForkServer:
         self._popen.wait()
 
     def _expect(self, kind: str) -> Mapping[str, int]:
-        frame = self._control.receive()
+        try:
+            frame = self._control.receive()
+        except ChildCrashed as error:
+            self._popen.wait()
+            raise ChildCrashed("the fork server is gone.") from error
         if frame.kind != kind:
             raise ChildCrashed(f"the fork server said {frame.kind!r} instead of {kind!r}.")
         return frame.meta

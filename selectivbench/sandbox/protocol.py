@@ -85,10 +85,10 @@ class Channel:
         data = bytearray(size)
         view = memoryview(data)
         while view:
-            self._await(deadline)
             try:
+                self._await(deadline)
                 got = self.sock.recv_into(view)
-            except OSError as error:
+            except (OSError, ValueError) as error:  # ValueError: closed by another thread of ours
                 raise ChildCrashed(f"the other end of the channel is gone ({error}).") from error
             if not got:
                 raise ChildCrashed("the other end of the channel closed it.")
