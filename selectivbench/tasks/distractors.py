@@ -10,7 +10,7 @@ from selectivbench.tasks.plans import plan_of
 NO_BLANKS = (0, 0)
 
 PLANS = {
-    ("smoke", "base"): Plan(8, 16, 1_280, 64, gap=NO_BLANKS, distractors=Process(0.1, onset=4)),
+    ("smoke", "base"): Plan(8, 24, 1_280, 64, gap=NO_BLANKS, distractors=Process(0.1, onset=6)),
     ("lite", "base"): Plan(8, 40, 65_536, 512, gap=NO_BLANKS, distractors=Process(0.1, onset=10)),
     ("lite", "dense"): Plan(8, 40, 65_536, 512, gap=NO_BLANKS, distractors=Process(0.3, onset=10)),
     ("paper", "base"): Plan(
