@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,8 @@ from leaderboard.charts import Axes, Dot, Line, Panel, Strip, panels, scatter, s
 from leaderboard.rank import Cell, Standing
 from leaderboard.svg import Svg
 from leaderboard.tables import to_csv
-from leaderboard.view import key_label, key_order, level, number_in, task_label
-from selectivbench.record import Record
+from leaderboard.view import key_order, level, number_in, task_label
+from selectivbench.record import Point
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,7 @@ class Chart:
 
     @property
     def csv(self) -> str:
-        return to_csv(
-            self.columns, (dict(zip(self.columns, row, strict=True)) for row in self.rows)
-        )
+        return to_csv(self.columns, self.rows)
 
 
 _COSTS: tuple[tuple[str, str, str, Callable[[Standing], float | None]], ...] = (
@@ -97,12 +95,12 @@ def _cost(
     )
 
 
-def of_entry(standing: Standing, records: Iterable[Record]) -> list[Chart]:
-    """Seeds, generalization and learning curves of one standing; records come with their curves."""
+def of_entry(standing: Standing) -> list[Chart]:
+    """Seeds, learning curves and generalization of one standing."""
     cells = [standing.cells[key] for key in sorted(standing.cells, key=key_order)]
     stem = f"charts/{standing.entry.id}-{standing.profile}-{standing.device}"
     own = f"{standing.profile}-{standing.device}"
-    found = [_seeds(cells, stem, own), _curves(records, stem, own)]
+    found = [_seeds(cells, stem, own), _curves(cells, stem, own)]
     found += [_gaps(cells, stem, own), _ambiguity(cells, stem, own)]
     return [chart for chart in found if chart is not None]
 
@@ -135,44 +133,35 @@ def _strip(cell: Cell) -> Strip | None:
     return Strip(task_label(cell), known, middle, low, high, bar)
 
 
-def _curves(records: Iterable[Record], stem: str, own: str) -> Chart | None:
+def _curves(cells: Sequence[Cell], stem: str, own: str) -> Chart | None:
     """Validation accuracy where it was measured, else the training loss."""
-    ordered = sorted(records, key=_curve_order)
-    told = any(p.accuracy is not None for r in ordered for p in r.curve)
+    read = [(cell, [(c.record.identity.seed, c.curve()) for c in cell.cases]) for cell in cells]
+    told = any(p.accuracy is not None for _, seeds in read for _, curve in seeds for p in curve)
     title = "Validation accuracy while training" if told else "Loss while training"
-    parts: dict[str, list[Line]] = {}
-    for record in ordered:
-        line = Line(f"seed {record.identity.seed}", _steps(record, told))
-        if line.points:
-            key = (record.identity.task, record.identity.variant)
-            parts.setdefault(key_label(key), []).append(line)
+    parts = []
+    for cell, seeds in read:
+        lines = [Line(f"seed {seed}", _steps(curve, told)) for seed, curve in seeds]
+        parts.append(Panel(task_label(cell), tuple(line for line in lines if line.points)))
+    parts = [part for part in parts if part.lines]
     if not parts:
         return None
-    drawn = panels(
-        f"{title}, by task and seed",
-        [Panel(name, tuple(lines)) for name, lines in parts.items()],
-        Axes("step", "accuracy" if told else "loss"),
+    label = f"{title}, by task and seed"
+    drawn = panels(label, parts, Axes("step", "accuracy" if told else "loss"))
+    rows = tuple(
+        (cell.task, cell.variant, seed, p.step, p.loss, p.accuracy)
+        for cell, seeds in read
+        for seed, curve in seeds
+        for p in curve
     )
-    rows = tuple(row for record in ordered for row in _curve_rows(record))
     columns = ("task", "variant", "seed", "step", "loss", "accuracy")
     note = "a line for each seed"
     return Chart(f"curves-{own}", title, note, f"{stem}-curves", drawn, columns, rows)
 
 
-def _steps(record: Record, told: bool) -> tuple[tuple[float, float], ...]:
+def _steps(curve: Sequence[Point], told: bool) -> tuple[tuple[float, float], ...]:
     if not told:
-        return tuple((float(p.step), p.loss) for p in record.curve)
-    return tuple((float(p.step), p.accuracy) for p in record.curve if p.accuracy is not None)
-
-
-def _curve_rows(record: Record) -> list[tuple[Any, ...]]:
-    who = record.identity
-    return [(who.task, who.variant, who.seed, p.step, p.loss, p.accuracy) for p in record.curve]
-
-
-def _curve_order(record: Record) -> tuple[Any, ...]:
-    who = record.identity
-    return (*key_order((who.task, who.variant)), who.seed)
+        return tuple((float(p.step), p.loss) for p in curve)
+    return tuple((float(p.step), p.accuracy) for p in curve if p.accuracy is not None)
 
 
 def _gaps(cells: Sequence[Cell], stem: str, own: str) -> Chart | None:

@@ -152,7 +152,7 @@ def command(standing: Standing) -> str:
 
 def _environment(standing: Standing) -> list[tuple[str, str]]:
     """Versions and machine of the newest record; text only, whatever a record holds."""
-    newest = max(standing.cases, key=lambda c: (c.moment, c.record.identity.stem)).record
+    newest = max(standing.cases, key=lambda c: (c.moment, c.path.stem)).record
     pairs = {**newest.environment, **newest.machine}
     budget = {f"budget: {name}": value for name, value in newest.budget.items()}
     return [(str(k)[:80], str(v)[:300]) for k, v in sorted({**pairs, **budget}.items())][:60]

@@ -167,14 +167,14 @@ def _standing(key: tuple[str, str, str], cases: Sequence[Case], bars: BarOf) -> 
     for case in mine:
         by_key[case.record.identity.task, case.record.identity.variant].append(case)
     cells = {k: _cell(k, by_key[k], profile, bars) for k in sorted(by_key)}
-    newest = max(mine, key=lambda c: (c.moment, c.record.identity.stem))
+    newest = max(mine, key=lambda c: (c.moment, c.path.stem))
     return Standing(newest.record.entry, profile, device, source, cells, _overall(cells))
 
 
 def _cell(key: Key, cases: Sequence[Case], profile: str, bars: BarOf) -> Cell:
     """The newest case of each seed, all of one budget: cut trainings never mix with full ones."""
     budgets: dict[str, dict[int, Case]] = defaultdict(dict)
-    for case in sorted(cases, key=lambda c: (c.record.verified, c.moment, c.record.identity.stem)):
+    for case in sorted(cases, key=lambda c: (c.record.verified, c.moment, c.path.stem)):
         budgets[case.record.identity.budget_digest][case.record.identity.seed] = case
     seeds = max(budgets.values(), key=lambda s: (len(s), max(c.moment for c in s.values())))
     chosen = tuple(seeds[seed] for seed in sorted(seeds))

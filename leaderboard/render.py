@@ -120,7 +120,7 @@ class Site:
             self.output.group(f"entry {entry}", inputs, _late(self._entry, entry, mine, cases))
 
     def _entry(self, entry: str, mine: Sequence[Standing], cases: Sequence[Case]) -> Files:
-        charts = [figures.of_entry(s, (c.full() for c in s.cases)) for s in mine]
+        charts = [figures.of_entry(s) for s in mine]
         context = pages.entry(mine, cases, charts)
         for row in context["history"]:
             row["stored"] = self.loaded.source(row["source"]) is not None

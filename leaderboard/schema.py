@@ -25,7 +25,7 @@ def json_schema() -> str:
     standing = _object(STANDING_COLUMNS)
     standing["properties"]["tasks"] = {"type": "array", "items": _cell()}
     standing["required"].append("tasks")
-    refusal = {"type": "object", "required": ["file", "reason"]}
+    refusal: Node = {"type": "object", "required": ["file", "reason"]}
     refusal["properties"] = {"file": {"type": "string"}, "reason": {"type": "string"}}
     data = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -71,7 +71,7 @@ def test_the_parquet_holds_the_same_table_as_the_loader(site: Path, tmp_path: Pa
     stored = pd.read_parquet(site / "results.parquet")
     loaded = frame(tmp_path / "records")
     assert list(stored.columns) == list(loaded.columns)
-    pd.testing.assert_frame_equal(stored, loaded, check_dtype=False)
+    pd.testing.assert_frame_equal(stored.astype(loaded.dtypes.to_dict()), loaded)
     assert stored.loc[stored.entry == "gru", "score"].isna().all()
 
 
