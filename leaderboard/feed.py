@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from leaderboard.load import Case
 from leaderboard.rank import Standing
+from leaderboard.svg import xml_text
 
 ATOM = "http://www.w3.org/2005/Atom"
 EPOCH = "1970-01-01T00:00:00Z"
@@ -65,10 +66,3 @@ def _news(standing: Standing | None) -> str:
 
 def _text(parent: ET.Element, name: str, text: str) -> None:
     ET.SubElement(parent, name).text = xml_text(text)
-
-
-def xml_text(text: str) -> str:
-    """Without the control characters that XML cannot hold in any form."""
-    return "".join(
-        c if c >= " " or c in "\t\n" else "\ufffd" for c in text if c not in "\ufffe\uffff"
-    )

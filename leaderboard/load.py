@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from leaderboard.validate import check, clip
 from selectivbench.errors import RecordError, UsageError, explain
-from selectivbench.record import Record
+from selectivbench.record import Point, Record
 from selectivbench.thresholds import Bar, bar_for
 
 if TYPE_CHECKING:
@@ -37,9 +37,10 @@ class Case:
     sha: str
     moment: str
 
-    def full(self) -> Record:
-        """The record with its learning curve, read again."""
-        return Record.from_json(self.path.read_text(encoding="utf-8"))
+    def curve(self) -> tuple[Point, ...]:
+        """The record's learning curve, read from the file again."""
+        data = json.loads(self.path.read_text(encoding="utf-8"))
+        return tuple(Point(**point) for point in data["curve"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def read(path: Path) -> Case:
     data = path.read_bytes()
     text = data.decode("utf-8")
     record = Record.from_json(text)
-    check(record, json.loads(text))
+    check(record)
     if path.stem != record.identity.stem:
         raise RecordError(explain("file name", path.name, f"{record.identity.stem}.json"))
     slim = replace(record, curve=())
@@ -115,13 +116,15 @@ def judged(record: Record, bars: BarOf = bar_for) -> Record:
 
 
 def frame(folder: Path | str = RESULTS) -> pd.DataFrame:
-    """One row for each usable record, with the columns of results.csv."""
+    """One row for each usable record, with the columns of results.csv; missing figures are NA."""
     import pandas as pd
 
     from leaderboard.tables import RECORD_COLUMNS, record_row
 
     rows = [record_row(case) for case in load([Path(folder)]).cases]
-    return pd.DataFrame(rows, columns=[column.name for column in RECORD_COLUMNS])
+    table = pd.DataFrame(rows, columns=[column.name for column in RECORD_COLUMNS])
+    types = {"string": "object", "integer": "Int64", "number": "float64", "boolean": "boolean"}
+    return table.astype({column.name: types[column.type] for column in RECORD_COLUMNS})
 
 
 def _files(roots: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from leaderboard.figures import Chart, of_task
 from leaderboard.load import Case
 from leaderboard.rank import OVERALL, Cell, Key, Standing
 from leaderboard.view import HERE, key_label, key_order, level, task_title
@@ -28,7 +29,6 @@ class Heading:
     optional: bool = True
     ascending: bool = False
     """Whether the first click sorts upwards."""
-    href: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ def index(standings: Sequence[Standing]) -> Context:
     return {
         "groups": _groups(standings, keys),
         "columns": _columns(keys),
+        "tasks": [(name, task_title(name)) for name in dict.fromkeys(task for task, _ in keys)],
         "filters": [
             ("profile", "Profile", profiles),
             ("device", "Device", devices),
@@ -85,36 +86,36 @@ def _groups(standings: Sequence[Standing], keys: tuple[Key, ...]) -> list[Group]
 
 def _columns(keys: Sequence[Key]) -> list[Heading]:
     tasks = [
-        Heading(
-            f"t{place}", key_label(key), f"score on {key[0]}, {key[1]}", href=f"tasks/{key[0]}.html"
-        )
+        Heading(f"t{place}", key_label(key), f"score on {key[0]}, {key[1]}")
         for place, key in enumerate(keys, start=1)
     ]
     return [
         Heading("rank", "Rank", "1 + entries whose interval lies wholly above", True, False, True),
         Heading("name", "Entry", "name and id", False, False, True),
-        Heading("tags", "Family", "what kind of layer", numeric=False, ascending=True),
         Heading("overall", "Overall", "mean of four tasks with its 95 % interval"),
         *tasks,
         Heading("parameters", "Params", "trained numbers", ascending=True),
         Heading("state", "State", "floats carried for each layer and sequence", ascending=True),
         Heading("train", "Train speed", "relative to the reference timed in the same run"),
         Heading("infer", "Infer speed", "relative to the reference timed in the same run"),
+        Heading("tags", "Family", "what kind of layer", numeric=False, ascending=True),
         Heading("verified", "Verified", "scored by the trusted workflow", False, ascending=True),
         Heading("date", "Date", "of the newest record, UTC", numeric=False),
     ]
 
 
-def entry(standings: Sequence[Standing], cases: Sequence[Case]) -> Context:
+def entry(
+    standings: Sequence[Standing], cases: Sequence[Case], charts: Sequence[Sequence[Chart]]
+) -> Context:
     """Context of one entry's page: a part for each profile and device class, and its history."""
     return {
         "entry": standings[0].entry,
-        "parts": [entry_part(s) for s in standings],
+        "parts": [entry_part(s, c) for s, c in zip(standings, charts, strict=True)],
         "history": history(standings, cases),
     }
 
 
-def entry_part(standing: Standing) -> Context:
+def entry_part(standing: Standing, charts: Sequence[Chart]) -> Context:
     """What one profile and device class says of an entry."""
     cells = [standing.cells[key] for key in sorted(standing.cells, key=key_order)]
     return {
@@ -123,7 +124,7 @@ def entry_part(standing: Standing) -> Context:
         "failures": [c for cell in cells for c in cell.cases if _told(c)],
         "command": command(standing),
         "environment": _environment(standing),
-        "charts": [],
+        "charts": charts,
     }
 
 
@@ -136,21 +137,22 @@ def command(standing: Standing) -> str:
     """The exact command that makes the standing's records again."""
     tasks = ",".join(sorted({cell.task.rpartition("-v")[0] for cell in standing.cells.values()}))
     seeds = ",".join(str(s) for s in sorted({c.record.identity.seed for c in standing.cases}))
-    return shlex.join(
-        [
+    return " \\\n    ".join(
+        shlex.quote(word)
+        for word in (
             "pytest",
             f"--selectiv-model={standing.entry.id}.py",
             f"--selectiv-profile={standing.profile}",
             f"--selectiv-device={standing.device}",
             f"--selectiv-tasks={tasks}",
             f"--selectiv-seeds={seeds}",
-        ]
+        )
     )
 
 
 def _environment(standing: Standing) -> list[tuple[str, str]]:
     """Versions and machine of the newest record; text only, whatever a record holds."""
-    newest = max(standing.cases, key=lambda c: (c.moment, c.record.identity.stem)).record
+    newest = max(standing.cases, key=lambda c: (c.moment, c.path.stem)).record
     pairs = {**newest.environment, **newest.machine}
     budget = {f"budget: {name}": value for name, value in newest.budget.items()}
     return [(str(k)[:80], str(v)[:300]) for k, v in sorted({**pairs, **budget}.items())][:60]
@@ -189,23 +191,31 @@ def task(name: str, standings: Sequence[Standing]) -> Context:
         "task": name,
         "title": task_title(name),
         "example": examples().get(name),
-        "parts": [_task_part(p, [(s, c) for s, c in rows if s.profile == p]) for p in profiles],
+        "parts": [_task_part(name, p, [r for r in rows if r[0].profile == p]) for p in profiles],
     }
 
 
-def _task_part(profile: str, rows: Sequence[tuple[Standing, Cell]]) -> Context:
-    best = sorted(rows, key=lambda r: (key_order((r[1].task, r[1].variant)), *_best_first(r)))
+def _task_part(task: str, profile: str, rows: Sequence[tuple[Standing, Cell]]) -> Context:
     by_variant: dict[str, list[Cell]] = defaultdict(list)
-    for _, cell in best:
+    by_standing: dict[tuple[str, str], tuple[Standing, dict[str, Cell]]] = {}
+    for standing, cell in sorted(rows, key=lambda r: key_order((task, r[1].variant))):
         by_variant[cell.variant].append(cell)
-    variants = [_variant(name, cells) for name, cells in by_variant.items()]
-    return {"profile": profile, "rows": best, "variants": variants, "windows": [], "charts": []}
+        where = (standing.entry.id, standing.device)
+        by_standing.setdefault(where, (standing, {}))[1][cell.variant] = cell
+    return {
+        "profile": profile,
+        "rows": sorted(by_standing.values(), key=_best_first),
+        "variants": [_variant(name, cells) for name, cells in by_variant.items()],
+        "charts": of_task(task, profile, rows),
+    }
 
 
-def _best_first(row: tuple[Standing, Cell]) -> tuple[bool, float, str, str]:
-    standing, cell = row
-    value = cell.mean.value if cell.mean else 0.0
-    return cell.mean is None, -value, standing.entry.id, standing.device
+def _best_first(row: tuple[Standing, Mapping[str, Cell]]) -> tuple[bool, float, str, str]:
+    """By the mean over the variants that are complete; without any last."""
+    standing, cells = row
+    values = [cell.mean.value for cell in cells.values() if cell.complete and cell.mean]
+    mean = sum(values) / len(values) if values else 0.0
+    return not values, -mean, standing.entry.id, standing.device
 
 
 def _variant(name: str, cells: Sequence[Cell]) -> Context:
@@ -214,7 +224,6 @@ def _variant(name: str, cells: Sequence[Cell]) -> Context:
         "floor": _average(cells, "floor"),
         "ceiling": _average(cells, "ceiling"),
         "bar": cells[0].bar,
-        "windows": [],
     }
 
 

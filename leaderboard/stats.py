@@ -63,18 +63,18 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(middle, t_point(n - 1) * error, n, error)
 
 
-def mean_of_means(parts: Sequence[Mean]) -> Mean:
-    """Mean of independent means; Welch-Satterthwaite degrees of freedom."""
-    k = len(parts)
-    value = fsum(p.value for p in parts) / k
+def mean_of_means(parts: Sequence[Mean], weights: Sequence[float]) -> Mean:
+    """Weighted mean of independent means; Welch-Satterthwaite degrees of freedom."""
+    shares = [weight / fsum(weights) for weight in weights]
+    value = fsum(share * p.value for share, p in zip(shares, parts, strict=True))
     n = min(p.n for p in parts)
     if n < 2:
         return Mean(value, None, n)
-    variances = [p.error**2 for p in parts]
+    variances = [(share * p.error) ** 2 for share, p in zip(shares, parts, strict=True)]
     total = fsum(variances)
     spread = fsum(v**2 / (p.n - 1) for v, p in zip(variances, parts, strict=True))
     freedom = total**2 / spread if spread else 1e9
-    error = sqrt(total) / k
+    error = sqrt(total)
     return Mean(value, t_point(freedom) * error, n, error)
 
 

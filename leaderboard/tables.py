@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -128,18 +128,18 @@ def to_json(
     return json.dumps(data, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def to_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def to_csv(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     """CSV whose text cells cannot be taken for a formula by a spreadsheet."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
+    writer.writerows([_cell(value) for value in row] for row in rows)
     return out.getvalue()
 
 
 def records_csv(cases: Iterable[Case]) -> str:
     """results.csv"""
-    return to_csv([c.name for c in RECORD_COLUMNS], map(record_row, cases))
+    return to_csv([c.name for c in RECORD_COLUMNS], (record_row(case).values() for case in cases))
 
 
 def _cell(value: Any) -> Any:

@@ -26,15 +26,16 @@ SLACK = 1e-3
 """Rounding that a stored score may differ by from its own accuracy, floor and ceiling."""
 
 
-def check(record: Record, raw: object) -> None:
-    """Raise RecordError with the first reason why this record cannot be shown.
-
-    raw: the same record as plain JSON, whose every leaf is looked at.
-    """
+def check(record: Record) -> None:
+    """Raise RecordError with the first reason why this record cannot be shown."""
     _names(record)
-    for path, leaf in _leaves("record", raw):
-        _leaf(path, leaf)
     _types(record)
+    _series(record)
+    for name in ("seconds", "budget", "environment", "machine"):
+        for path, leaf in _leaves(name, getattr(record, name)):
+            _leaf(path, leaf)
+    for name, text in _texts(record):
+        _leaf(name, text)
     _figures(record)
 
 
@@ -59,6 +60,14 @@ def _names(record: Record) -> None:
         )
     if record.entry.kind not in ("mixer", "model"):
         raise RecordError(explain("entry.kind", clip(record.entry.kind), "mixer or model"))
+
+
+def _texts(record: Record) -> Iterator[tuple[str, str]]:
+    entry = record.entry
+    yield from (("cause", record.cause), ("metric", record.metric), ("isolation", record.isolation))
+    yield from (("name", entry.name), ("paper", entry.paper), ("authors", entry.authors))
+    yield from (("entry.tags", tag) for tag in (*entry.tags, *entry.expected_fail))
+    yield from (("evaluations", part.split) for part in record.evaluations)
 
 
 def _leaf(path: str, leaf: Any) -> None:
@@ -88,14 +97,11 @@ def _leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _types(record: Record) -> None:
     """The JSON types that ``Record.from_json`` leaves open."""
-    entry, who = record.entry, record.identity
-    texts = {"cause": record.cause, "metric": record.metric, "isolation": record.isolation}
-    texts |= {"name": entry.name, "paper": entry.paper, "authors": entry.authors}
-    for name, value in texts.items():
+    for name, value in _texts(record):
         _want(isinstance(value, str), name, value, "text")
-    for tag in (*entry.tags, *entry.expected_fail):
-        _want(isinstance(tag, str) and len(tag) <= 80, "entry.tags", tag, "texts of at most 80")
-    _want(not isinstance(who.seed, bool), "identity.seed", who.seed, "a whole number")
+    for tag in (*record.entry.tags, *record.entry.expected_fail):
+        _want(len(tag) <= 80, "entry.tags", tag, "texts of at most 80")
+    _want(type(record.identity.seed) is int, "identity.seed", record.identity.seed, "whole number")
     _want(isinstance(record.oversize, bool), "oversize", record.oversize, "true or false")
     for name in ("parameters", "state_size", "peak_memory"):
         value = getattr(record, name)
@@ -106,12 +112,11 @@ def _types(record: Record) -> None:
     for phase, spent in record.seconds.items():
         _want(_real(spent) and spent >= 0, f"seconds.{clip(phase)}", spent, "0 or more")
     _moment(record.created)
-    _series(record)
 
 
 def _series(record: Record) -> None:
     for part in record.evaluations:
-        good = isinstance(part.split, str) and len(part.split) <= 80
+        good = len(part.split) <= 80
         good = good and all(_real(v) for v in (part.accuracy, part.floor, part.ceiling))
         _want(good, "evaluations", part, "a split's name and three numbers")
     for point in record.curve:
@@ -126,11 +131,12 @@ def _want(good: bool, name: str, got: object, allowed: str) -> None:
 
 
 def _real(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A number of a size that a chart can hold; an int compares exactly, however long."""
+    return type(value) in (int, float) and -LARGEST <= value <= LARGEST  # type: ignore[operator]
 
 
 def _count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return type(value) is int and 0 <= value <= LARGEST
 
 
 def _figures(record: Record) -> None:

@@ -32,7 +32,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters.update(figure=figure, raw=raw, link=link, z=z, level=level, task_label=task_label)
+    env.filters.update(
+        figure=figure, raw=raw, link=link, slug=slug, z=z, level=level, task_label=task_label
+    )
     env.globals.update(csp=CSP)
     return env
 
@@ -80,6 +82,11 @@ def link(text: str) -> str:
         if text.startswith(("https://", "http://")) and not set(text) & set(" \"'<>\\\n\r\t")
         else ""
     )
+
+
+def slug(text: str) -> str:
+    """Letters and digits only: "Gated DeltaNet" needs no "gated_deltanet" beside it."""
+    return "".join(c for c in text.lower() if c.isalnum())
 
 
 def z(cell: Cell) -> float | None:

@@ -74,7 +74,7 @@ def test_every_page_is_there_and_every_link_leads_somewhere(tmp_path: Path, reco
             path, _, fragment = address.partition("#")
             target = (page.parent / path).resolve() if path else page
             assert target.is_file(), f"{page.name} links to {address}"
-            if fragment:
+            if fragment and "=" not in fragment:  # what has = is a state for the script
                 assert fragment in Links(target.read_text(encoding="utf-8")).ids, address
 
 

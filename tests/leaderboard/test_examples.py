@@ -27,7 +27,8 @@ def example(task: Any) -> dict[str, str]:
     wants = [e.want for e in doctest.DocTestParser().get_examples(text) if e.want.strip()]
     assert wants, f"{task.id}: the docstring draws no example"
     about = " ".join(text.split("\n\n", 1)[0].split())
-    legend = " ".join(line.strip() for line in text.splitlines() if line.startswith("Drawn"))
+    drawn = [line for line in text.splitlines() if line.startswith("Drawn")]
+    legend = " ".join(drawn).replace("``", "").rstrip(":")
     assert about
     return {"summary": about, "legend": legend, "drawn": wants[0].rstrip("\n")}
 

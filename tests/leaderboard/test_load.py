@@ -39,7 +39,7 @@ def test_every_record_is_loaded_with_its_curve_left_in_the_file(tmp_path: Path) 
         (r.identity for r in records), key=lambda i: i.stem
     )
     assert all(c.record.curve == () for c in loaded.cases)
-    assert len(loaded.cases[0].full().curve) == 4
+    assert len(loaded.cases[0].curve()) == 4
 
 
 @pytest.mark.parametrize(
