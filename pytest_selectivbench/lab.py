@@ -17,14 +17,12 @@ from pytest_selectivbench.bench import Outcome
 from pytest_selectivbench.cases import Case, case_name
 from pytest_selectivbench.progress import Progress
 from selectivbench import runner
-from selectivbench.errors import UsageError, explain
 from selectivbench.record import Point, Record, Tracker
 from selectivbench.sandbox.launch import ForkServer, FreshInterpreters, InProcess, Launcher
+from selectivbench.sandbox.levels import Isolation
 from selectivbench.sandbox.preload import OPTIONAL
 from selectivbench.store import RecordStore
 from selectivbench.tasks import Task
-
-ISOLATION = ("process", "none")
 
 
 @dataclass
@@ -33,14 +31,10 @@ class Lab:
 
     store: RecordStore
     device: str
-    isolate: str
+    isolation: Isolation
     gate: bool
     progress: Progress
     _launchers: dict[frozenset[str], Launcher] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.isolate not in ISOLATION:
-            raise UsageError(explain("--selectiv-isolate", self.isolate, " or ".join(ISOLATION)))
 
     def outcome(
         self, job: runner.Job, task: Task, tracker: Tracker, request: pytest.FixtureRequest
@@ -89,10 +83,10 @@ class Lab:
         return self._launchers[packages]
 
     def _started(self, packages: frozenset[str]) -> Launcher:
-        if self.isolate == "none":
+        if not self.isolation.level:
             return InProcess(self.device, packages)
         kind = ForkServer if self.device == "cpu" else FreshInterpreters
-        return kind(self.device, packages)
+        return kind(self.device, packages, self.isolation)
 
 
 class _Timer:

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     import pytest
 
 MODEL_HELP = "submission file, or a folder of them; may be given several times"
+ISOLATE_HELP = (
+    "0: in this process; 1: a process for each case; 2: and Landlock; 3: and namespaces; or highest"
+)
 # name, default, help, argparse keywords. The ini twin has the name with underscores.
 TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("profile", "lite", "sizes and budgets: smoke, lite or paper"),
@@ -18,7 +21,7 @@ TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("out", ".selectivbench/records", "folder of the records, which is the cache too"),
     ("device", "auto", "auto, cpu or cuda"),
     ("steps", "", "cut the training budget to N steps; kept apart from full results"),
-    ("isolate", "process", "process: a child process for each case; none: in this one"),
+    ("isolate", "1", ISOLATE_HELP),
 )
 FLAGS: tuple[tuple[str, str], ...] = (
     ("rerun", "train again where a record could be re-used"),

@@ -130,6 +130,7 @@ def _draft(job: Job, launcher: Launcher) -> Record:
         entry=entry,
         status="error",
         isolation=launcher.level,
+        isolation_notes=launcher.isolation.notes,
         budget=asdict(job.plan),
         environment=machine.versions(),
         machine=machine.describe(),
@@ -141,9 +142,10 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
     """With what the controller measured of the child's process."""
     if child is None:
         return replace(draft, seconds=seconds)
-    peak = None
+    peak, baseline = None, child.entered.get("baseline")
     if child.exit is not None:
-        peak = child.exit.peak_memory
+        if child.exit.peak_memory is not None and baseline is not None:
+            peak = max(0, child.exit.peak_memory - baseline)
         if child.exit.cpu is not None:
             seconds = {**seconds, "cpu": round(child.exit.cpu, 3)}
     return replace(
@@ -153,6 +155,7 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
         parameters=child.built.parameters or None,
         oversize=child.built.oversize,
         state_size=child.built.state_size,
+        baseline_memory=baseline,
     )
 
 

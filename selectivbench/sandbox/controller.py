@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,8 @@ from selectivbench.errors import (
     ProtocolError,
     explain,
 )
-from selectivbench.sandbox.launch import Exit, Launcher, Process
+from selectivbench.sandbox.exits import UNWATCHED, Exit
+from selectivbench.sandbox.launch import Launcher, Process
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Frame
 
@@ -51,6 +53,7 @@ class Child:
     def __init__(self, process: Process, n_classes: int) -> None:
         self._process, self._n_classes = process, n_classes
         self.built = Built(0, False, None)
+        self.entered: Mapping[str, Any] = {}
         self.exit: Exit | None = None
         self.phase, self._deadline = "build", math.inf
 
@@ -75,7 +78,10 @@ class Child:
     def progress(self) -> tuple[int, float]:
         """(steps done, mean training loss since the last report)."""
         meta = self._answer("progress").meta
-        return int(meta["step"]), float(meta["loss"])
+        step, loss = meta.get("step"), meta.get("loss")
+        if not _whole(step) or type(loss) is not float:
+            raise ProtocolError(explain("progress", dict(meta), "a whole step and a float loss"))
+        return step, loss
 
     def logits(self, batch: Batch) -> Logits:
         """The answer to ``ask(batch)``: (B, T, n_classes), checked for its shape."""
@@ -123,46 +129,81 @@ class Child:
         """Send the order and wait until the model is built."""
         self.enter("build", BUILD_DEADLINE)
         self._process.channel.send("order", order.to_meta())
-        meta = self._answer("built").meta
-        self.built = Built(meta["parameters"], meta["oversize"], meta["state_size"])
+        if order.folder:
+            self.entered = self._answer("entered").meta
+        self.built = _built(self._answer("built").meta)
 
     def finish(self) -> None:
         """Say that no more is wanted."""
         self._process.channel.send("finish")
 
 
+def _built(meta: Mapping[str, Any]) -> Built:
+    parameters, oversize, size = (meta.get(k) for k in ("parameters", "oversize", "state_size"))
+    if not _whole(parameters) or type(oversize) is not bool or not (size is None or _whole(size)):
+        raise ProtocolError(explain("built", dict(meta), "whole numbers and a truth value"))
+    return Built(parameters, oversize, size)
+
+
+def _whole(value: Any) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < 1 << 53
+
+
 @contextmanager
 def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
     """A child that has built its model; everything it started is gone at the end."""
     process = launcher.start()
-    folder = tempfile.mkdtemp(prefix="selectiv-") if launcher.level != "none" else ""
     child = Child(process, order.n_classes)
-    try:
-        child.start(replace(order, folder=folder))
-        yield child
-        child.finish()
-    except (ChildTimeout, ChildCrashed) as error:
-        child.exit = process.end()
-        raise _explained(error, child, folder) from error
-    finally:
-        if child.exit is None:
+    with _folder(launcher, process.user) as folder:
+        place = replace(order, folder=folder, level=launcher.isolation.level, user=process.user)
+        try:
+            child.start(place)
+            yield child
+            child.finish()
+        except (ChildTimeout, ChildCrashed) as error:
             child.exit = process.end()
-        shutil.rmtree(folder, ignore_errors=True)
+            raise _explained(error, child) from error
+        finally:
+            if child.exit is None:
+                child.exit = process.end()
+        if child.exit is UNWATCHED:
+            raise _explained(ChildCrashed(str(child.exit)), child)
 
 
-def _explained(error: ChildError, child: Child, folder: str) -> ChildError:
+@contextmanager
+def _folder(launcher: Launcher, user: int | None) -> Iterator[str]:
+    """An empty folder that is the child's alone, gone afterwards; none for a thread."""
+    if not launcher.isolation.level:
+        yield ""
+        return
+    folder = tempfile.mkdtemp(prefix="selectiv-")
+    if user is not None:
+        os.chown(folder, user, user)
+    try:
+        yield folder
+    finally:
+        sweep(folder)
+
+
+def sweep(folder: str) -> None:
+    """Remove a folder that a stranger filled: closed folders and endless depth are no obstacle."""
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        quiet = {"stderr": subprocess.DEVNULL, "check": False}
+        subprocess.run(["chmod", "-R", "u+rwX", folder], **quiet)  # type: ignore[call-overload]
+        subprocess.run(["rm", "-rf", folder], **quiet)  # type: ignore[call-overload]
+
+
+def _explained(error: ChildError, child: Child) -> ChildError:
     """The same failure with its phase, how the process ended, and the last that it printed."""
-    printed = _last_words(folder)
+    assert child.exit is not None, "it was ended first"
+    text = child.exit.output.strip()[-500:]
+    printed = f" It last printed: {text}" if text else ""
+    if child.exit.out_of_memory:
+        return ChildOutOfMemory(f"in phase {child.phase!r}: {child.exit}.{printed}")
     if isinstance(error, ChildTimeout):
         return ChildTimeout(f"no answer in phase {child.phase!r} before its deadline.{printed}")
     return ChildCrashed(
         f"the submission's process went away in phase {child.phase!r}: {child.exit}.{printed}"
     )
-
-
-def _last_words(folder: str) -> str:
-    path = Path(folder) / "output.txt"
-    if not folder or not path.is_file():
-        return ""
-    text = path.read_bytes()[-500:].decode(errors="replace").strip()
-    return f" It last printed: {text}" if text else ""

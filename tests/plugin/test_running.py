@@ -18,7 +18,7 @@ def test_a_pass_and_its_record(run, folder):
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
         [
-            "selectivbench: profile smoke, device cpu, isolation none, records in *",
+            "selectivbench: profile smoke, device cpu, isolation 0 (none), records in *",
             "entry *task *accuracy *range *floor *ceiling *score *bar *verdict *time",
             "linear *selective_copy-v1 *0.250 *1.000 *pass *",
             "trained 2 (no record yet): linear selective_copy-v1 seed 1, *",
@@ -147,7 +147,7 @@ def test_errors_are_tried_again(run, folder):
 def test_wrong_shape_says_got_and_wanted(run, folder):
     (folder / "linear.py").write_text(LINEAR.replace("self.layer(x)", "self.layer(x)[:, :-1]"))
     result = run()
-    result.stdout.fnmatch_lines(["*Mixer's output: got (32, 17, 32), allowed: (32, 18, 32)*"])
+    result.stdout.fnmatch_lines(["*Mixer's output: got (32, 19, 32), allowed: (32, 20, 32)*"])
 
 
 def test_exit_first_and_last_failed(run, folder):
