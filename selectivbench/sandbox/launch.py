@@ -175,9 +175,13 @@ class InProcess:
         from selectivbench.sandbox.child import serve
         from selectivbench.sandbox.preload import preload
 
+        def served(channel: Channel) -> None:
+            serve(channel)
+            channel.close()  # as a process's end would
+
         preload(self._packages, self._device)
         ours, theirs = socket.socketpair()
-        thread = threading.Thread(target=serve, args=(Channel(theirs),), daemon=True)
+        thread = threading.Thread(target=served, args=(Channel(theirs),), daemon=True)
         thread.start()
         return _Threaded(Channel(ours), thread)
 
