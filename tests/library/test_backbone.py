@@ -73,7 +73,7 @@ def test_pre_norm_mixers_see_normed_inputs() -> None:
     model(torch.rand(2, 4, 5))
     assert len(seen) == 2
     for x in seen:
-        assert float(x.std(dim=-1).mean()) == pytest.approx(1, abs=0.1)
+        assert x.std(dim=-1).mean().item() == pytest.approx(1, abs=0.1)
 
 
 def test_a_block_that_adds_nothing_is_the_identity() -> None:

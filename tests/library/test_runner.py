@@ -74,7 +74,7 @@ def job(tmp_path: Path) -> Any:
         path = tmp_path / "mine.py"
         path.write_text(source or MIXER.format(forward=forward))
         smoke = get_profile("smoke")
-        whole = Job(load(path), (Small(),), "base", smoke, 1, Device("cpu", "cpu"), steps=4)
+        whole = Job(load(path), (Small(),), "base", smoke, 1, Device("cpu", "cpu"))
         return replace(whole, **changes)
 
     return make
@@ -108,14 +108,14 @@ def test_a_record_is_whole_and_the_same_again(server: ForkServer, job: Any) -> N
     assert record.accuracy is not None
     assert record.score == pytest.approx((record.accuracy - 0.25) / 0.75)
     assert [e.split for e in record.evaluations] == ["test"]
-    assert [p.step for p in record.curve] == [1, 2, 3, 4]
-    assert [p.step for p in record.curve if p.accuracy is not None] == [2, 4]
-    assert follower.seen == [(p.step, 4, p.loss, p.accuracy) for p in record.curve]
+    assert [p.step for p in record.curve] == list(range(1, 21))
+    assert [p.step for p in record.curve if p.accuracy is not None] == [10, 20]
+    assert follower.seen == [(p.step, 20, p.loss, p.accuracy) for p in record.curve]
     assert set(record.seconds) == {"build", "fit", "evaluate", "cpu"}
     assert record.parameters is not None
     assert record.parameters > 10_000
     assert record.state_size == 8
-    assert record.budget["budget"]["steps"] == 4
+    assert record.budget["budget"]["steps"] == 20
     assert Record.from_json(record.to_json()) == record
     (again,) = run(job(), server, NullTracker(), plainly)
     assert timeless(again) == timeless(record)
@@ -208,7 +208,7 @@ def test_only_the_fit_is_timed_and_just_once(server: ForkServer, job: Any) -> No
         return points
 
     run(job(), server, NullTracker(), timed)
-    assert calls == [4]
+    assert calls == [20]
 
 
 def test_the_template_runs_through_smoke_in_process(tmp_path: Path) -> None:
