@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.batch import IGNORE, Encoding
-from selectivbench.seeds import uniforms
+from selectivbench.seeds import Stream, raw_words, uniforms
 from selectivbench.tasks.base import Dataset, Levels, Task
 from selectivbench.tasks.plans import plan_of
 from selectivbench.tasks.recall import RecallData, Sample, distinct
@@ -80,10 +80,8 @@ class MqarData(RecallData):
     def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
         """Words go, in turn, to keys, values, places of the queries, and fillers."""
         size = self.size
-        first, second = 2 * size.pairs, 4 * size.pairs
-        third = second + self.room
-        keys = distinct(words[:, :first], size.keys)
-        values = distinct(words[:, first:second], size.values)
+        second, third = 4 * size.pairs, 4 * size.pairs + self.room
+        keys, values = self._bindings(words)
         tokens = (
             size.keys + size.values + (words[:, third:] % np.uint64(size.fillers)).astype(np.int16)
         )
@@ -95,6 +93,17 @@ class MqarData(RecallData):
         targets = np.full(tokens.shape, IGNORE, dtype=np.int32)
         targets[rows, places] = values
         return tokens.astype(np.int16), targets
+
+    def _bindings(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(B, pairs) keys and the values bound to them."""
+        first, second = 2 * self.size.pairs, 4 * self.size.pairs
+        keys = distinct(words[:, :first], self.size.keys)
+        return keys, distinct(words[:, first:second], self.size.values)
+
+    def codes(self, split: str, where: NDArray[np.int64], first: int | None) -> NDArray[np.int64]:
+        """The bindings alone: no two splits share even those."""
+        stream = Stream.named(self.name, self.seed, split)
+        return np.hstack(self._bindings(raw_words(stream, where, 4 * self.size.pairs)))
 
     @property
     def room(self) -> int:
