@@ -32,6 +32,7 @@ class Stream:
     @classmethod
     def named(cls, *path: str | int) -> Stream:
         """The stream of a path of names and whole numbers; different paths, different streams."""
+        assert not any("/" in str(part) for part in path), "a name could imitate a path"
         text = "/".join(f"{type(part).__name__}:{part}" for part in path)
         return cls(
             int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")

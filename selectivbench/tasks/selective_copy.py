@@ -29,7 +29,7 @@ class Size:
 
 
 SIZES = {
-    ("smoke", "base"): Size(32, 4, 8, 1_280, 64),
+    ("smoke", "base"): Size(16, 2, 4, 1_280, 64),
     ("lite", "base"): Size(64, 4, 8, 65_536, 512),
     ("paper", "base"): Size(256, 4, 8, 8_192, 1_024),
     ("paper", "long"): Size(4_096, 16, 16, 131_072, 1_024),

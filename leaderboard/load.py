@@ -1,0 +1,171 @@
+"""Records from folders: read, checked, judged by today's bars; a refusal names file and reason."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leaderboard.validate import check, clip
+from selectivbench.errors import RecordError, UsageError, explain
+from selectivbench.record import Point, Record
+from selectivbench.thresholds import Bar, bar_for
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESULTS = Path(__file__).parent / "results"
+SOURCES = "sources"
+LARGEST_FILE = 4 * 2**20
+
+BarOf = Callable[[str, str, str], Bar | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One record as the site needs it in memory: its learning curve stays in the file.
+
+    sha: of the file's bytes. moment: ``created`` in UTC, comparable as text.
+    """
+
+    record: Record
+    path: Path
+    sha: str
+    moment: str
+
+    def curve(self) -> tuple[Point, ...]:
+        """The record's learning curve, read from the file again."""
+        data = json.loads(self.path.read_text(encoding="utf-8"))
+        return tuple(Point(**point) for point in data["curve"])
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A file that is no usable record, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """All usable cases, sorted by file stem, and all refusals."""
+
+    cases: tuple[Case, ...]
+    refused: tuple[Refusal, ...]
+    folders: tuple[Path, ...]
+
+    def source(self, sha256: str) -> str | None:
+        """Text of a stored submission, or None where it is not stored or not what its name says."""
+        for folder in self.folders:
+            path = folder / SOURCES / f"{sha256}.py"
+            if path.is_file() and not path.is_symlink():
+                data = path.read_bytes()
+                if hashlib.sha256(data).hexdigest() == sha256:
+                    return data.decode("utf-8", errors="replace")
+        return None
+
+
+def load(folders: Iterable[Path], bars: BarOf = bar_for) -> Loaded:
+    """Every record under the folders. A second file with the same identity is refused."""
+    roots = tuple(folders)
+    cases: dict[str, Case] = {}
+    refused: list[Refusal] = []
+    share = _Sharer()
+    for path, shown in _files(roots):
+        try:
+            case = read(path)
+            if path.stem in cases:
+                raise RecordError(
+                    "duplicate of the record of the same name; remove one of the two."
+                )
+        except (RecordError, OSError, UnicodeDecodeError) as error:
+            refused.append(Refusal(shown, _reason(error)))
+        else:
+            cases[path.stem] = share(replace(case, record=judged(case.record, bars)))
+    return Loaded(tuple(cases[stem] for stem in sorted(cases)), tuple(refused), roots)
+
+
+def read(path: Path) -> Case:
+    """One record file, checked; RecordError says why it cannot be used."""
+    if path.is_symlink() or not path.is_file():
+        raise RecordError("a link or no plain file; copy the record itself.")
+    if (size := path.stat().st_size) > LARGEST_FILE:
+        raise RecordError(explain("file size", size, f"{LARGEST_FILE} bytes or less"))
+    data = path.read_bytes()
+    text = data.decode("utf-8")
+    record = Record.from_json(text)
+    check(record)
+    if path.stem != record.identity.stem:
+        raise RecordError(explain("file name", path.name, f"{record.identity.stem}.json"))
+    slim = replace(record, curve=())
+    return Case(slim, path, hashlib.sha256(data).hexdigest(), _utc(record.created))
+
+
+def judged(record: Record, bars: BarOf = bar_for) -> Record:
+    """The record with today's verdict: pass and fail follow score and bar, other statuses stay."""
+    who = record.identity
+    bar = bars(who.task, who.profile, who.variant)
+    if record.status not in ("pass", "fail") or bar is None or record.score is None:
+        return record
+    return replace(record, status="pass" if record.score >= bar.bar else "fail")
+
+
+def frame(folder: Path | str = RESULTS) -> pd.DataFrame:
+    """One row for each usable record, with the columns of results.csv; missing figures are NA."""
+    import pandas as pd
+
+    from leaderboard.tables import RECORD_COLUMNS, record_row
+
+    rows = [record_row(case) for case in load([Path(folder)]).cases]
+    table = pd.DataFrame(rows, columns=[column.name for column in RECORD_COLUMNS])
+    types = {"string": "object", "integer": "Int64", "number": "float64", "boolean": "boolean"}
+    return table.astype({column.name: types[column.type] for column in RECORD_COLUMNS})
+
+
+def _files(roots: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
+    for root in roots:
+        if not root.is_dir():
+            raise UsageError(
+                explain("records folder", str(root), "an existing folder", "run some cases first")
+            )
+        for path in sorted(root.rglob("*.json")):
+            yield path, clip(path.relative_to(root).as_posix(), 300)
+
+
+def _reason(error: Exception) -> str:
+    """Without the paths of this machine: the reason is published."""
+    return clip(error.strerror if isinstance(error, OSError) else error, 500)
+
+
+def _utc(created: str) -> str:
+    if not created:
+        return ""
+    moment = datetime.fromisoformat(created)
+    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return aware.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class _Sharer:
+    """One object for each distinct entry, budget, environment and machine: memory stays flat."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Any] = {}
+
+    def __call__(self, case: Case) -> Case:
+        record = case.record
+        shared = replace(
+            record,
+            entry=self._one(record.entry, asdict(record.entry)),
+            budget=self._one(record.budget, record.budget),
+            environment=self._one(record.environment, record.environment),
+            machine=self._one(record.machine, record.machine),
+        )
+        return replace(case, record=shared)
+
+    def _one(self, value: Any, plain: Mapping[str, Any]) -> Any:
+        return self._seen.setdefault(json.dumps(plain, sort_keys=True), value)

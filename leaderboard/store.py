@@ -1,0 +1,95 @@
+"""``add``: copy records and the sources they were made from into the committed results."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from leaderboard.load import SOURCES, Case, Refusal, read
+from selectivbench.errors import RecordError, UsageError, explain
+
+LARGEST_SOURCE = 2**20
+
+
+@dataclass(frozen=True)
+class Added:
+    """Stems that were copied, that were there already, and what was refused."""
+
+    new: tuple[str, ...]
+    same: tuple[str, ...]
+    refused: tuple[Refusal, ...]
+
+
+def add(paths: Iterable[Path], results: Path) -> Added:
+    """Check records (files or folders) and copy them with sources; a bad one stops no other."""
+    new: list[str] = []
+    same: list[str] = []
+    refused: list[Refusal] = []
+    for path in _records(paths):
+        try:
+            stem, copied = _add(path, results)
+            (new if copied else same).append(stem)
+        except (RecordError, OSError, UnicodeDecodeError) as error:
+            refused.append(Refusal(str(path), str(error)[:500]))
+    return Added(tuple(new), tuple(same), tuple(refused))
+
+
+def _records(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(path.rglob("*.json"))
+        elif path.exists():
+            yield path
+        else:
+            raise UsageError(explain("record", str(path), "an existing file or folder"))
+
+
+def _add(path: Path, results: Path) -> tuple[str, bool]:
+    case = read(path)
+    sha = case.record.identity.source_sha256
+    source = _source(path, sha, results)
+    target = results / path.name
+    if target.exists():
+        return path.stem, _newer(case, target) and _copy(path, target)
+    (results / SOURCES).mkdir(parents=True, exist_ok=True)
+    if source.parent != results / SOURCES:
+        _copy(source, results / SOURCES / source.name)
+    return path.stem, _copy(path, target)
+
+
+def _newer(case: Case, target: Path) -> bool:
+    """Whether a record replaces the one of the same identity: verified before not, then by date."""
+    old = read(target)
+    if old.sha == case.sha:
+        return False
+    if (case.record.verified, case.moment) < (old.record.verified, old.moment):
+        raise RecordError(f"{target.name} is there already, and it is verified or newer; keep it.")
+    return True
+
+
+def _source(path: Path, sha: str, results: Path) -> Path:
+    """The stored source with that sha: beside the record, or in the results already."""
+    for folder in (path.parent / SOURCES, path.parent.parent / SOURCES, results / SOURCES):
+        source = folder / f"{sha}.py"
+        if source.is_file() and not source.is_symlink():
+            size = source.stat().st_size
+            if size > LARGEST_SOURCE:
+                raise RecordError(explain("source size", size, f"{LARGEST_SOURCE} bytes or less"))
+            got = hashlib.sha256(source.read_bytes()).hexdigest()
+            if got != sha:
+                raise RecordError(explain(f"sha256 of {source.name}", got, sha, "re-run the case"))
+            return source
+    raise RecordError(
+        explain(f"source {sha[:12]}….py", "none", f"a file in {SOURCES}/ beside the record",
+                "re-run the case, or put the submission there under its sha256")
+    )  # fmt: skip
+
+
+def _copy(source: Path, target: Path) -> bool:
+    part = target.with_name(target.name + ".part")
+    shutil.copyfile(source, part)
+    part.replace(target)
+    return True

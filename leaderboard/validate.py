@@ -1,0 +1,182 @@
+"""What a record must still satisfy after ``Record.from_json``, because its author may be hostile.
+
+Names become file names and links, figures become positions in a chart and the order of a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from selectivbench.errors import RecordError, explain
+from selectivbench.record import Record
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,79}")
+TASK = re.compile(r"[a-z0-9_]{1,60}-v[0-9]{1,4}")
+DIGEST = re.compile(r"[0-9a-f]{8,64}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+LARGEST = 1e15
+"""No time, size or count of a real run comes near; beyond it float64 no longer counts in ones."""
+LONGEST = 20_000
+"""Characters of a cause: a traceback fits, a flood does not."""
+SLACK = 1e-3
+"""Rounding that a stored score may differ by from its own accuracy, floor and ceiling."""
+
+
+def check(record: Record) -> None:
+    """Raise RecordError with the first reason why this record cannot be shown."""
+    _names(record)
+    _types(record)
+    _series(record)
+    for name in ("seconds", "budget", "environment", "machine"):
+        for path, leaf in _leaves(name, getattr(record, name)):
+            _leaf(path, leaf)
+    for name, text in _texts(record):
+        _leaf(name, text)
+    _figures(record)
+
+
+def _names(record: Record) -> None:
+    who = record.identity
+    for field, pattern, shape in (
+        ("entry", NAME, "letters, digits and _ . + -, at most 80"),
+        ("source_sha256", SHA256, "64 hex digits"),
+        ("task", TASK, "name-vN"),
+        ("variant", NAME, "letters, digits and _ . + -"),
+        ("profile", NAME, "letters, digits and _ . + -"),
+        ("device_class", NAME, "letters, digits and _ . + -"),
+        ("budget_digest", DIGEST, "8 to 64 hex digits"),
+        ("environment_digest", DIGEST, "8 to 64 hex digits"),
+    ):
+        value = getattr(who, field)
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise RecordError(explain(f"identity.{field}", clip(value), shape))
+    if record.entry.id != who.entry:
+        raise RecordError(
+            explain("entry.id", clip(record.entry.id), f"identity.entry, {who.entry!r}")
+        )
+    if record.entry.kind not in ("mixer", "model"):
+        raise RecordError(explain("entry.kind", clip(record.entry.kind), "mixer or model"))
+
+
+def _texts(record: Record) -> Iterator[tuple[str, str]]:
+    entry = record.entry
+    yield from (("cause", record.cause), ("metric", record.metric), ("isolation", record.isolation))
+    yield from (("name", entry.name), ("paper", entry.paper), ("authors", entry.authors))
+    yield from (("entry.tags", tag) for tag in (*entry.tags, *entry.expected_fail))
+    yield from (("evaluations", part.split) for part in record.evaluations)
+
+
+def _leaf(path: str, leaf: Any) -> None:
+    """A number has a size that a chart can hold, a text has a length and is text."""
+    if isinstance(leaf, int | float):
+        # an int compares exactly, so a number of 400 digits never becomes a float here
+        if not -LARGEST <= leaf <= LARGEST:
+            raise RecordError(explain(path, "a huge number", f"at most {LARGEST:g} in size"))
+    elif isinstance(leaf, str):
+        if len(leaf) > LONGEST:
+            raise RecordError(explain(path, f"{len(leaf)} characters", f"at most {LONGEST}"))
+        if not leaf.isascii() and any(0xD800 <= ord(c) < 0xE000 for c in leaf):
+            raise RecordError(explain(path, "half a surrogate pair", "text that UTF-8 can hold"))
+
+
+def _leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield f"{where} key", key
+            yield from _leaves(f"{where}.{clip(key)}", item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(where, item)
+    else:
+        yield where, value
+
+
+def _types(record: Record) -> None:
+    """The JSON types that ``Record.from_json`` leaves open."""
+    for name, value in _texts(record):
+        _want(isinstance(value, str), name, value, "text")
+    for tag in (*record.entry.tags, *record.entry.expected_fail):
+        _want(len(tag) <= 80, "entry.tags", tag, "texts of at most 80")
+    _want(type(record.identity.seed) is int, "identity.seed", record.identity.seed, "whole number")
+    _want(isinstance(record.oversize, bool), "oversize", record.oversize, "true or false")
+    for name in ("parameters", "state_size", "peak_memory"):
+        value = getattr(record, name)
+        _want(value is None or _count(value), name, value, "a whole number, 0 or more, or null")
+    for name in ("seconds", "budget", "environment", "machine"):
+        value = getattr(record, name)
+        _want(isinstance(value, Mapping), name, value, "a JSON object")
+    for phase, spent in record.seconds.items():
+        _want(_real(spent) and spent >= 0, f"seconds.{clip(phase)}", spent, "0 or more")
+    _moment(record.created)
+
+
+def _series(record: Record) -> None:
+    for part in record.evaluations:
+        good = len(part.split) <= 80
+        good = good and all(_real(v) for v in (part.accuracy, part.floor, part.ceiling))
+        _want(good, "evaluations", part, "a split's name and three numbers")
+    for point in record.curve:
+        good = _count(point.step) and _real(point.loss)
+        good = good and (point.accuracy is None or _real(point.accuracy))
+        _want(good, "curve", point, "a step and numbers")
+
+
+def _want(good: bool, name: str, got: object, allowed: str) -> None:
+    if not good:
+        raise RecordError(explain(name, clip(got), allowed))
+
+
+def _real(value: object) -> bool:
+    """A number of a size that a chart can hold; an int compares exactly, however long."""
+    return type(value) in (int, float) and -LARGEST <= value <= LARGEST  # type: ignore[operator]
+
+
+def _count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST
+
+
+def _figures(record: Record) -> None:
+    if record.metric == "accuracy":
+        for name in ("accuracy", "floor", "ceiling"):
+            value = getattr(record, name)
+            good = value is None or 0 <= value <= 1
+            _want(good, name, value, "0 to 1 where the metric is accuracy")
+    if record.score is None:
+        return
+    expected = _scores(record)
+    good = any(abs(record.score - score) <= SLACK for score in expected)
+    _want(good, "score", record.score, f"what accuracy, floor and ceiling give, {expected}")
+
+
+def _scores(record: Record) -> list[float]:
+    """The two ways to pool several splits: score of the means, mean of the scores."""
+    splits = [_ratio(e.accuracy, e.floor, e.ceiling) for e in record.evaluations]
+    known = [value for value in splits if value is not None]
+    means = [sum(known) / len(known)] if known and len(known) == len(splits) else []
+    own = _ratio(record.accuracy, record.floor, record.ceiling)
+    return means if own is None else [own, *means]
+
+
+def _ratio(accuracy: float | None, floor: float | None, ceiling: float | None) -> float | None:
+    if accuracy is None or floor is None or ceiling is None or ceiling <= floor:
+        return None
+    return (accuracy - floor) / (ceiling - floor)
+
+
+def _moment(text: object) -> None:
+    try:
+        good = isinstance(text, str) and (text == "" or bool(datetime.fromisoformat(text)))
+    except ValueError:
+        good = False
+    _want(good, "created", text, "an ISO 8601 moment such as 2026-01-31T12:00:00+00:00")
+
+
+def clip(value: object, size: int = 80) -> str:
+    """At most ``size`` characters of anything, so that a message cannot be flooded."""
+    big = isinstance(value, int) and abs(value) > LARGEST  # str() of it would raise or flood
+    text = "a huge number" if big else str(value)
+    return text if len(text) <= size else text[: size - 1] + "…"

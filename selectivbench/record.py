@@ -1,0 +1,213 @@
+"""The result of one case, and its JSON file.
+
+A record's *identity* is everything that decides what the result would be; its digest is the record's
+key, its file name and its cache key at once. Times, verdict and machine are not part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+
+from selectivbench.errors import RecordError, Status, explain
+
+SCHEMA_VERSION = 1
+
+STATUSES: tuple[str, ...] = get_args(Status)
+REUSED = ("pass", "fail", "invalid")
+"""Statuses that a second run takes from the cache; any other is tried again."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What makes two results the same result."""
+
+    entry: str
+    source_sha256: str
+    task: str
+    variant: str
+    profile: str
+    seed: int
+    device_class: str
+    budget_digest: str
+    environment_digest: str
+
+    @property
+    def key(self) -> str:
+        """24 hex digits that name this identity."""
+        return digest(asdict(self))
+
+    @property
+    def stem(self) -> str:
+        """File name without its ending; readable first, unique last."""
+        parts = (self.entry, self.task, self.variant, self.profile, f"seed{self.seed}")
+        return "-".join((*parts, self.key))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the submission file says of itself (its literals, read without running it)."""
+
+    id: str
+    name: str
+    kind: Literal["mixer", "model"]
+    paper: str = ""
+    authors: str = ""
+    tags: tuple[str, ...] = ()
+    expected_fail: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figure of one test split, with its own floor and ceiling, in the unit of the metric."""
+
+    split: str
+    accuracy: float
+    floor: float
+    ceiling: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of the learning curve: mean training loss (nats) up to ``step``, validation figure."""
+
+    step: int
+    loss: float
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """One case's result. Figures are None where the case did not get that far."""
+
+    identity: Identity
+    entry: Entry
+    status: Status
+    cause: str = ""
+    metric: str = "accuracy"
+    accuracy: float | None = None
+    floor: float | None = None
+    ceiling: float | None = None
+    score: float | None = None
+    evaluations: tuple[Evaluation, ...] = ()
+    curve: tuple[Point, ...] = ()
+    parameters: int | None = None
+    oversize: bool = False
+    """The mixer alone is larger than the profile's block budget; ranked apart."""
+    state_size: int | None = None
+    """Floats carried per layer and sequence, as the submission's ``state_size`` says."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """build, fit, evaluate: wall-clock seconds on the controller's clock; cpu: of the child."""
+    peak_memory: int | None = None
+    """Bytes, largest resident set of the child."""
+    isolation: str = "process"
+    verified: bool = False
+    budget: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    created: str = ""
+    schema: int = SCHEMA_VERSION
+
+    def to_json(self) -> str:
+        """The file's text: sorted, indented, finite numbers only."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        """Read a record back; anything that is no record raises RecordError with the reason."""
+        try:
+            data = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+            _known(data, cls)
+            schema = data.get("schema")
+            if schema != SCHEMA_VERSION:
+                raise RecordError(
+                    explain("record schema", schema, SCHEMA_VERSION, "re-run the case")
+                )
+            data["identity"] = Identity(**_known(data["identity"], Identity))
+            data["entry"] = Entry(**_tuples(_known(data["entry"], Entry)))
+            data["evaluations"] = tuple(Evaluation(**e) for e in data["evaluations"])
+            data["curve"] = tuple(Point(**p) for p in data["curve"])
+            record = cls(**data)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise RecordError(f"not a record: {type(error).__name__}: {error}") from error
+        _check(record)
+        return record
+
+
+class Tracker(Protocol):
+    """Something that follows a case while it runs; it can never make the case fail."""
+
+    def point(self, step: int, steps: int, loss: float, accuracy: float | None) -> None:
+        """Training has come to ``step`` of ``steps``."""
+
+    def done(self, record: Record) -> None:
+        """The case has its record."""
+
+
+def digest(data: Mapping[str, Any]) -> str:
+    """24 hex digits of a JSON-able mapping, whatever its order."""
+    text = json.dumps(data, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _no_constant(name: str) -> float:
+    raise RecordError(f"not a record: it holds {name}, allowed: finite numbers")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise RecordError(f"not a record: it holds {text}, allowed: finite numbers")
+    return number
+
+
+def _known(data: Any, cls: type) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise RecordError(explain(cls.__name__.lower(), type(data).__name__, "a JSON object"))
+    unknown = set(data) - {f.name for f in fields(cls)}
+    if unknown:
+        raise RecordError(f"not a record: unknown fields {sorted(unknown)} in {cls.__name__}")
+    return data
+
+
+def _tuples(data: dict[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+
+
+def _check(part: Any) -> None:
+    """Every field of a record, and of its parts, is what its annotation says."""
+    for name, hint in _hints(part.__class__).items():
+        value = getattr(part, name)
+        if not _fits(value, hint):
+            choices = get_origin(hint) is Literal
+            allowed = ", ".join(get_args(hint)) if choices else getattr(hint, "__name__", hint)
+            raise RecordError(explain(f"record {name}", value, allowed))
+        for inner in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(inner):
+                _check(inner)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return value in args
+    if origin is UnionType:
+        return any(_fits(value, arg) for arg in args)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
+    if origin is Mapping:
+        return isinstance(value, dict) and all(_fits(v, args[1]) for v in value.values())
+    if hint is float:  # an int beyond the largest float is no number either
+        return type(value) in (int, float) and abs(value) <= sys.float_info.max
+    return hint is Any or type(value) is hint

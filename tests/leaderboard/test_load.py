@@ -1,0 +1,187 @@
+"""Good records come back whole; a bad one is refused with file and reason, and stops no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import made
+import pytest
+
+from leaderboard.load import frame, load
+from selectivbench.errors import UsageError
+from selectivbench.thresholds import Bar
+
+
+def no_bars(_task: str, _profile: str, _variant: str) -> None:
+    return None
+
+
+def bar_at(value: float) -> Any:
+    return lambda task, profile, variant: Bar(task, profile, variant, value, 0.02, True, "test")
+
+
+def change(path: Path, at: tuple[str, ...], value: Any) -> None:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    inner = data
+    for name in at[:-1]:
+        inner = inner[name]
+    inner[at[-1]] = value
+    path.write_text(json.dumps(data), encoding="utf-8")
+
+
+def test_every_record_is_loaded_with_its_curve_left_in_the_file(tmp_path: Path) -> None:
+    records = made.suite("lstm", 0.9)
+    loaded = load([made.write(tmp_path, records)], no_bars)
+    assert loaded.refused == ()
+    assert [c.record.identity for c in loaded.cases] == sorted(
+        (r.identity for r in records), key=lambda i: i.stem
+    )
+    assert all(c.record.curve == () for c in loaded.cases)
+    assert len(loaded.cases[0].curve()) == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "score", "bar", "wanted"),
+    [
+        ("fail", 0.9, 0.8, "pass"),
+        ("pass", 0.7, 0.8, "fail"),
+        ("pass", 0.8, 0.8, "pass"),
+        ("timeout", None, 0.8, "timeout"),
+        ("invalid", 0.9, 0.8, "invalid"),
+    ],
+)
+def test_the_verdict_is_recomputed_from_score_and_bar(
+    tmp_path: Path, status: str, score: float | None, bar: float, wanted: str
+) -> None:
+    folder = made.write(tmp_path, [made.record(score=score, status=status)])
+    (case,) = load([folder], bar_at(bar)).cases
+    assert case.record.status == wanted
+
+
+def test_without_a_bar_the_recorded_verdict_stays(tmp_path: Path) -> None:
+    folder = made.write(tmp_path, [made.record(status="fail", score=0.99)])
+    assert load([folder], no_bars).cases[0].record.status == "fail"
+
+
+HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
+    "path in entry": (("identity", "entry"), "../../etc/passwd", "identity.entry"),
+    "hidden file": (("identity", "entry"), ".profile", "identity.entry"),
+    "markup in entry": (("identity", "entry"), "<img src=x onerror=alert(1)>", "identity.entry"),
+    "slash in task": (("identity", "task"), "a/b-v1", "identity.task"),
+    "no version": (("identity", "task"), "selective_copy", "identity.task"),
+    "path in variant": (("identity", "variant"), "..", "identity.variant"),
+    "newline in device": (("identity", "device_class"), "cpu\n", "identity.device_class"),
+    "path in sha": (("identity", "source_sha256"), "../" * 20, "identity.source_sha256"),
+    "other id": (("entry", "id"), "gru", "entry.id"),
+    "unknown kind": (("entry", "kind"), "robot", "entry.kind"),
+    "name is no text": (("entry", "name"), ["x"], "name"),
+    "endless tag": (("entry", "tags"), ["x" * 81], "entry.tags"),
+    "huge parameters": (("parameters",), 10**400, "parameters"),
+    "negative parameters": (("parameters",), -1, "parameters"),
+    "parameters as text": (("parameters",), "many", "parameters"),
+    "huge time": (("seconds", "fit"), 1e300, "seconds.fit"),
+    "negative time": (("seconds", "fit"), -1, "seconds.fit"),
+    "accuracy above 1": (("accuracy",), 1.5, "accuracy"),
+    "accuracy as text": (("accuracy",), "0.9", "accuracy"),
+    "better than its accuracy": (("score",), 3.0, "score"),
+    "future schema": (("schema",), 2, "schema"),
+    "unknown status": (("status",), "won", "status"),
+    "unknown field": (("extra",), 1, "unknown fields"),
+    "seed is a truth": (("identity", "seed"), True, "identity.seed"),
+    "flood": (("cause",), "x" * 20_001, "20001 characters"),
+    "half a surrogate": (("cause",), "\ud800", "surrogate"),
+    "no moment": (("created",), "yesterday", "created"),
+    "curve of texts": (("curve",), [{"step": "1", "loss": "x"}], "curve"),
+    "infinite split": (("evaluations",), [dict.fromkeys(("split", "accuracy", "floor", "ceiling"))],
+                       "evaluations"),
+    "seconds as a list": (("seconds",), [], "seconds"),
+    "huge in machine": (("machine", "cores"), 10**30, "machine.cores"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_record_is_refused_and_the_rest_loads(tmp_path: Path, case: str) -> None:
+    at, value, told = HOSTILE[case]
+    bad = made.record("lstm")
+    folder = made.write(tmp_path, [bad, made.record("gru")])
+    change(folder / f"{bad.identity.stem}.json", at, value)
+    loaded = load([folder], no_bars)
+    assert [c.record.identity.entry for c in loaded.cases] == ["gru"]
+    (refusal,) = loaded.refused
+    assert refusal.file == f"{bad.identity.stem}.json"
+    assert told in refusal.reason
+    assert len(refusal.reason) <= 500
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "JSONDecodeError"),
+        ("[]", "object"),
+        ("{}", "schema"),
+        ('{"score": NaN}', "NaN"),
+        ("[" * 100_000, "RecursionError"),
+        ("1" * 5_000, "not a record"),
+        (" " * (4 * 2**20 + 1), "file size"),
+    ],
+    ids=["empty", "list", "nothing", "nan", "deep", "long number", "large"],
+)
+def test_text_that_is_no_record_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "bad.json").write_text(text, encoding="utf-8")
+    loaded = load([made.write(tmp_path, [made.record()])], no_bars)
+    assert len(loaded.cases) == 1
+    assert [told in r.reason for r in loaded.refused] == [True], loaded.refused
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_bytes(b"\xff\xfe")
+    assert [r.file for r in load([tmp_path], no_bars).refused] == ["bad.json"]
+
+
+def test_a_renamed_record_is_refused(tmp_path: Path) -> None:
+    made_record = made.record()
+    folder = made.write(tmp_path, [made_record])
+    (folder / f"{made_record.identity.stem}.json").rename(folder / "lstm.json")
+    (refusal,) = load([folder], no_bars).refused
+    assert f"{made_record.identity.stem}.json" in refusal.reason
+
+
+def test_a_duplicate_is_refused(tmp_path: Path) -> None:
+    made.write(tmp_path / "a", [made.record()])
+    made.write(tmp_path / "b", [made.record()])
+    loaded = load([tmp_path], no_bars)
+    assert len(loaded.cases) == 1
+    assert "duplicate" in loaded.refused[0].reason
+    assert loaded.refused[0].file.startswith("b/")
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    folder = made.write(tmp_path / "real", [made.record()])
+    (link := tmp_path / "linked").mkdir()
+    target = next(folder.glob("*.json"))
+    (link / target.name).symlink_to(target)
+    assert "link" in load([link], no_bars).refused[0].reason
+
+
+def test_a_missing_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"records folder: got .*nowhere"):
+        load([tmp_path / "nowhere"], no_bars)
+
+
+def test_a_source_is_given_only_where_its_sha_is_right(tmp_path: Path) -> None:
+    folder = made.write(tmp_path, [made.record("lstm")])
+    sha = made.sha(made.source_of("lstm"))
+    assert load([folder], no_bars).source(sha) == made.source_of("lstm")
+    (folder / "sources" / f"{sha}.py").write_text("import os", encoding="utf-8")
+    assert load([folder], no_bars).source(sha) is None
+    assert load([folder], no_bars).source("0" * 64) is None
+
+
+def test_frame_has_a_row_for_each_record_and_keeps_missing_figures_missing(tmp_path: Path) -> None:
+    records = [*made.suite("lstm", 0.9), made.record("gru", score=None, status="timeout")]
+    table = frame(made.write(tmp_path, records))
+    assert len(table) == 13
+    assert table.loc[table.entry == "gru", "score"].isna().all()
+    assert table.loc[table.entry == "lstm", "score"].mean() == pytest.approx(0.9)

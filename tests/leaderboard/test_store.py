@@ -1,0 +1,83 @@
+"""``add`` copies what is good with its source, and refuses the rest."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import made
+import pytest
+
+from leaderboard.load import load
+from leaderboard.store import add
+from selectivbench.errors import UsageError
+
+
+def names(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_records_and_sources_are_copied(tmp_path: Path) -> None:
+    run = made.write(tmp_path / "run", made.suite("lstm", 0.9))
+    added = add([run], tmp_path / "results")
+    assert len(added.new) == 12
+    assert added.refused == ()
+    assert names(tmp_path / "results") == names(run)
+    assert load([tmp_path / "results"]).source(made.sha(made.source_of("lstm"))) is not None
+
+
+def test_a_single_file_can_be_added_and_adding_twice_changes_nothing(tmp_path: Path) -> None:
+    run = made.write(tmp_path / "run", [made.record()])
+    (path,) = run.glob("*.json")
+    assert add([path], tmp_path / "results").new == (path.stem,)
+    again = add([path], tmp_path / "results")
+    assert (again.new, again.same, again.refused) == ((), (path.stem,), ())
+
+
+def test_a_newer_record_replaces_and_an_older_one_is_refused(tmp_path: Path) -> None:
+    new = made.write(tmp_path / "new", [made.record(created="2026-05-01T00:00:00+00:00")])
+    old = made.write(tmp_path / "old", [made.record(created="2026-01-01T00:00:00+00:00")])
+    results = tmp_path / "results"
+    add([old], results)
+    assert len(add([new], results).new) == 1
+    refused = add([old], results).refused
+    assert "newer" in refused[0].reason
+    (kept,) = load([results]).cases
+    assert kept.moment.startswith("2026-05-01")
+
+
+def test_an_unverified_record_never_replaces_a_verified_one(tmp_path: Path) -> None:
+    checked = made.write(tmp_path / "a", [made.record(verified=True)])
+    claimed = made.write(tmp_path / "b", [made.record(created="2027-01-01T00:00:00+00:00")])
+    results = tmp_path / "results"
+    add([checked], results)
+    assert "verified" in add([claimed], results).refused[0].reason
+    assert load([results]).cases[0].record.verified
+
+
+@pytest.mark.parametrize("harm", ["gone", "changed", "link"])
+def test_without_its_right_source_a_record_is_refused(tmp_path: Path, harm: str) -> None:
+    run = made.write(tmp_path / "run", [made.record()])
+    (source,) = (run / "sources").iterdir()
+    if harm == "changed":
+        source.write_text("pass", encoding="utf-8")
+    else:
+        moved = shutil.move(source, tmp_path / "elsewhere.py")
+        if harm == "link":
+            source.symlink_to(moved)
+    added = add([run], tmp_path / "results")
+    assert added.new == ()
+    assert "sha256" in added.refused[0].reason or "source" in added.refused[0].reason
+    assert not (tmp_path / "results").exists()
+
+
+def test_one_bad_record_stops_no_other(tmp_path: Path) -> None:
+    run = made.write(tmp_path / "run", [made.record()])
+    (run / "bad.json").write_text("{}", encoding="utf-8")
+    added = add([run], tmp_path / "results")
+    assert (len(added.new), len(added.refused)) == (1, 1)
+
+
+def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="existing file or folder"):
+        add([tmp_path / "nowhere"], tmp_path / "results")
