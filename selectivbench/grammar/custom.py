@@ -38,8 +38,8 @@ def assemble(
         row, column = _index(index, source), _index(index, target)
         at = (row, symbol_of[column])
         if successor[at] >= 0:
-            _refuse(f"two successors of {source!r} emit {symbols[symbol_of[column]]!r}",
-                    "one successor for each symbol", "give one of them a symbol of its own")  # fmt: skip
+            got = f"two successors of {source!r} emit {symbols[symbol_of[column]]!r}"
+            _refuse(got, "one for each symbol", "give one of them a symbol of its own")
         successor[at], chance[at] = column, float(str(probability))
     first = tuple(_index(index, start) for start in starts)
     grammar = Grammar(tuple(states), tuple(symbols), symbol_of, first, successor, chance)

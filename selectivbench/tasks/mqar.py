@@ -49,6 +49,9 @@ class Mqar(Task):
 
     >>> from selectivbench.tasks.drawing import draw
     >>> print(draw(MqarData(Size(16, 2, 9, 9, 4, 64, 8), seed=1), steps=16))
+    element  -  -  -  -  0  -  1  -  -  -  -  -  -  -  -  -
+    step     k0 v3 k5 v6 k0 ~1 k5 ~0 ~0 ~0 ~2 ~0 ~0 ~2 ~2 ~1
+    target   -  -  -  -  v3 -  v6 -  -  -  -  -  -  -  -  -
     """
 
     id = "mqar-v1"
@@ -77,7 +80,7 @@ class MqarData(RecallData):
         self.class_names = self.symbol_names[size.keys : size.keys + size.values]
         super().__init__("mqar", seed, size.train, {"test": (size.held_out, size.steps)})
 
-    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+    def sample(self, words: NDArray[np.uint64], _steps: int) -> Sample:
         """Words go, in turn, to keys, values, places of the queries, and fillers."""
         size = self.size
         second, third = 4 * size.pairs, 4 * size.pairs + self.room
@@ -100,7 +103,7 @@ class MqarData(RecallData):
         keys = distinct(words[:, :first], self.size.keys)
         return keys, distinct(words[:, first:second], self.size.values)
 
-    def codes(self, split: str, where: NDArray[np.int64], first: int | None) -> NDArray[np.int64]:
+    def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
         """The bindings alone: no two splits share even those."""
         stream = Stream.named(self.name, self.seed, split)
         return np.hstack(self._bindings(raw_words(stream, where, 4 * self.size.pairs)))

@@ -56,7 +56,7 @@ class RecallData(Dataset):
         require_disjoint(self.codes, self.sizes)
 
     @abstractmethod
-    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+    def sample(self, words: NDArray[np.uint64], _steps: int) -> Sample:
         """The samples of rows of random words."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class RecallData(Dataset):
         stream = Stream.named(self.name, self.seed, split)
         return raw_words(stream, where, needed, skip=attempt * needed)
 
-    def codes(self, split: str, where: NDArray[np.int64], first: int | None) -> NDArray[np.int64]:
+    def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
         """(len(where), N): what two samples must differ in, or the first entries of it."""
         tokens, _ = self.sample(self.words(split, where), self.steps[split])
-        return tokens[:, :first].astype(np.int64)
+        return tokens[:, :_first].astype(np.int64)

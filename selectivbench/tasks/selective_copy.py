@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from selectivbench.batch import IGNORE, Encoding
 from selectivbench.tasks.base import Dataset, Levels, Task
-from selectivbench.tasks.plans import plan_of
 from selectivbench.tasks.checks import digest
+from selectivbench.tasks.plans import plan_of
 from selectivbench.tasks.recall import RecallData, Sample, distinct
 
 SHARE = 16
@@ -43,6 +43,9 @@ class SelectiveCopy(Task):
 
     >>> from selectivbench.tasks.drawing import draw
     >>> print(draw(SelectiveCopyData(Size(12, 3, 8, train=64, held_out=8), seed=1)))
+    element  - - - - - - - - - - - - 0 1 2
+    step     ~ 3 ~ ~ ~ ~ ~ 3 ~ 2 ~ ~ ? ? ?
+    target   - - - - - - - - - - - - 3 3 2
     """
 
     id = "selective_copy-v1"
@@ -69,11 +72,11 @@ class SelectiveCopyData(RecallData):
         tests = {"test": (size.held_out, self.max_length)}
         super().__init__("selective_copy", seed, size.train, tests)
 
-    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+    def sample(self, words: NDArray[np.uint64], _steps: int) -> Sample:
         """Words go, in turn, to the places of the symbols and to the symbols."""
-        before = steps - self.size.marked
+        before = self.size.steps
         where, symbols = np.hsplit(self._choices(words), 2)
-        tokens = np.zeros((len(words), steps), dtype=np.int16)
+        tokens = np.zeros((len(words), self.max_length), dtype=np.int16)
         np.put_along_axis(tokens, where, symbols.astype(np.int16) + np.int16(1), axis=1)
         tokens[:, before:] = self.size.symbols + 1
         targets = np.full(tokens.shape, IGNORE, dtype=np.int32)
@@ -93,7 +96,7 @@ class SelectiveCopyData(RecallData):
             words[left] = super().words(split, where[left], attempt)
         return words
 
-    def codes(self, split: str, where: NDArray[np.int64], first: int | None) -> NDArray[np.int64]:
+    def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
         return self._choices(self.words(split, where))
 
     def _choices(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
