@@ -203,7 +203,7 @@ class Grammar:
             raise UsageError(
                 explain("grammar file", f"no {', '.join(sorted(missing))}", "all five keys")
             )
-        return assemble(**{key: content[key] for key in content})
+        return assemble(**{key: content[key] for key in content}, dead_ends=True)
 
 
 def _spectral_radius(matrix: NDArray[np.float64]) -> float:
