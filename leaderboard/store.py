@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from leaderboard.load import SOURCES, Case, Refusal, read
+from leaderboard.load import SOURCES, Case, Refusal, read, record_files
 from selectivbench.errors import RecordError, UsageError, explain
 
 UNGUARDED = ("none",)
@@ -46,7 +46,7 @@ def add(paths: Iterable[Path], results: Path, verified: bool = False) -> Added:
 def _records(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            yield from sorted(path.rglob("*.json"))
+            yield from record_files(path)
         elif path.exists():
             yield path
         else:

@@ -185,3 +185,25 @@ def test_frame_has_a_row_for_each_record_and_keeps_missing_figures_missing(tmp_p
     assert len(table) == 13
     assert table.loc[table.entry == "gru", "score"].isna().all()
     assert table.loc[table.entry == "lstm", "score"].mean() == pytest.approx(0.9)
+
+
+def test_what_the_last_run_expected_and_did_not_write_is_told(tmp_path: Path) -> None:
+    here, gone = made.record("lstm"), made.record("gru")
+    folder = made.write(tmp_path, [here])
+    (folder / "session").mkdir()
+    expected = {"lstm.py::x[seed1]": here.identity.stem, "gru.py::x[seed1]": gone.identity.stem}
+    (folder / "session" / "manifest.json").write_text(json.dumps(expected), encoding="utf-8")
+    loaded = load([folder], no_bars)
+    assert len(loaded.cases) == 1
+    (refusal,) = loaded.refused
+    assert refusal.file == f"{gone.identity.stem}.json"
+    assert "missing" in refusal.reason
+    assert "gru.py::x[seed1]" in refusal.reason
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"a": {"b": 1}}'])
+def test_a_broken_manifest_stops_nothing(tmp_path: Path, text: str) -> None:
+    folder = made.write(tmp_path, [made.record()])
+    (folder / "session").mkdir()
+    (folder / "session" / "manifest.json").write_text(text, encoding="utf-8")
+    assert len(load([folder], no_bars).cases) == 1
