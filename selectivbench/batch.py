@@ -50,8 +50,8 @@ class Batch:
 class Encoding:
     """How tokens become the float rows that a model sees.
 
-    kind: ``one_hot`` (n_inputs = number of symbols), ``token_ids`` (one column: id + 1, 0 for blank),
-    ``dense`` (a fixed random unit vector for each symbol).
+    kind: ``one_hot`` (n_inputs = number of symbols); ``token_ids`` (one column: id + 1, 0 for a
+    blank); ``dense`` (a fixed random unit vector for each symbol).
     noise: upper end of the uniform noise added to every entry of every step that is not padding.
     """
 
@@ -64,21 +64,56 @@ class Encoding:
     def __post_init__(self) -> None:
         if self.kind not in ("one_hot", "token_ids", "dense"):
             raise UsageError(explain("encoding", self.kind, "one_hot, token_ids or dense"))
-        if self.noise < 0:
-            raise UsageError(explain("noise", self.noise, "0 or more"))
+        if not 0 <= self.noise < np.inf:
+            raise UsageError(explain("noise", self.noise, "0 or more, finite"))
+        least = self.n_symbols if self.kind == "one_hot" else 1
+        if self.n_inputs < least:
+            raise UsageError(explain(f"inputs of {self.kind}", self.n_inputs, f"{least} or more"))
+
+    @classmethod
+    def dense(cls, n_symbols: int, n_inputs: int, snr: float = np.inf, seed: int = 0) -> Encoding:
+        """Random unit vectors under uniform noise of a signal-to-noise ratio (of powers: a symbol's
+        mean square over the noise's variance, both per entry).
+
+        >>> round(Encoding.dense(50, 64, snr=4.0).noise, 4)
+        0.2165
+        """
+        if not snr > 0:
+            raise UsageError(explain("signal-to-noise ratio", snr, "more than 0"))
+        return cls("dense", n_inputs, n_symbols, float(np.sqrt(12 / (n_inputs * snr))), seed)
 
     def encode(
         self, tokens: NDArray[np.int16], noise_seeds: NDArray[np.uint64]
     ) -> NDArray[np.float32]:
-        """(B, T) tokens to (B, T, n_inputs) float32; padding rows are exactly zero."""
-        rows = self._table()[np.clip(tokens, BLANK, None) + 1]
-        if self.noise:
-            for row, line, seed in zip(rows, tokens, noise_seeds, strict=True):
-                live = int(np.count_nonzero(line != PAD))  # padding is always a tail
-                noise = np.random.Generator(np.random.SFC64(int(seed))).random(
-                    (live, self.n_inputs), dtype=np.float32
-                )
-                row[:live] += np.float32(self.noise) * noise
+        """(B, T) tokens to (B, T, n_inputs) float32; padding rows are exactly zero.
+
+        Noise of sequence i comes from SFC64 of ``noise_seeds[i]``, row after row. UsageError when
+        there is noise but no seed for each sequence.
+        """
+        if not self.noise:
+            return self._table()[np.clip(tokens, BLANK, None) + 1]
+        if len(noise_seeds) != len(tokens):
+            raise UsageError(
+                explain("noise seeds", len(noise_seeds), f"{len(tokens)}, one for each sequence")
+            )
+        return self._noisy(tokens, noise_seeds)
+
+    def _noisy(
+        self, tokens: NDArray[np.int16], noise_seeds: NDArray[np.uint64]
+    ) -> NDArray[np.float32]:
+        """Noise is drawn in place and symbols are put on top: one pass over a batch that may be
+        larger than the processor's cache."""
+        rows = np.zeros((*tokens.shape, self.n_inputs), dtype=np.float32)
+        table = self._table()
+        for row, line, seed in zip(rows, tokens, noise_seeds, strict=True):
+            live = row[: np.count_nonzero(line != PAD)]  # padding is always a tail
+            np.random.Generator(np.random.SFC64(int(seed))).random(out=live, dtype=np.float32)
+            live *= np.float32(self.noise)
+            where = np.flatnonzero(line >= 0)
+            if self.kind == "one_hot":
+                live[where, line[where]] += np.float32(1.0)
+            else:
+                live[where] += table[line[where] + 1]
         return rows
 
     def _table(self) -> NDArray[np.float32]:

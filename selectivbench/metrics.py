@@ -14,7 +14,8 @@ SMALLEST_RANGE = 0.2
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.float32]:
     """Over the last axis, float32."""
-    exp = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float32)
+    with np.errstate(over="ignore"):  # of two huge logits: -inf, whose exponential is 0
+        exp = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float32)
     return np.asarray(exp / exp.sum(axis=-1, keepdims=True), dtype=np.float32)
 
 
@@ -39,6 +40,22 @@ def element_hits(
     sums = np.add.reduceat(softmax(logits[scored]), starts, axis=0)
     hits = sums.argmax(axis=1) == targets[scored][starts]
     return int(hits.sum()), len(hits)
+
+
+def divergence(
+    logits: NDArray[np.floating], exact: NDArray[np.floating], element: NDArray[np.integer]
+) -> tuple[float, int]:
+    """(sum of KL(exact || predicted) in nats, steps) over the scored steps of one batch.
+
+    logits and exact (B, T, C), element (B, T): steps with id IGNORE are not scored.
+    """
+    scored = element != IGNORE
+    p = exact[scored].astype(np.float64)
+    x = logits[scored].astype(np.float64)
+    log_q = x - x.max(axis=-1, keepdims=True)
+    log_q -= np.log(np.exp(log_q).sum(axis=-1, keepdims=True))
+    log_p = np.log(p, where=p > 0, out=np.zeros_like(p))
+    return float((p * (log_p - log_q)).sum()), len(p)
 
 
 def finite(logits: NDArray[np.floating]) -> bool:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, Protocol, get_args
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
-from selectivbench.errors import RecordError, explain
+from selectivbench.errors import RecordError, Status, explain
 
 SCHEMA_VERSION = 1
 
-Status = Literal["pass", "fail", "invalid", "error", "timeout", "oom", "crash", "skip"]
 STATUSES: tuple[str, ...] = get_args(Status)
 REUSED = ("pass", "fail", "invalid")
 """Statuses that a second run takes from the cache; any other is tried again."""
@@ -121,11 +123,13 @@ class Record:
     def from_json(cls, text: str) -> Record:
         """Read a record back; anything that is no record raises RecordError with the reason."""
         try:
-            data = json.loads(text, parse_constant=_no_constant)
+            data = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
             _known(data, cls)
             schema = data.get("schema")
             if schema != SCHEMA_VERSION:
-                raise RecordError(explain("record schema", schema, SCHEMA_VERSION, "re-run the case"))
+                raise RecordError(
+                    explain("record schema", schema, SCHEMA_VERSION, "re-run the case")
+                )
             data["identity"] = Identity(**_known(data["identity"], Identity))
             data["entry"] = Entry(**_tuples(_known(data["entry"], Entry)))
             data["evaluations"] = tuple(Evaluation(**e) for e in data["evaluations"])
@@ -157,6 +161,12 @@ def _no_constant(name: str) -> float:
     raise RecordError(f"not a record: it holds {name}, allowed: finite numbers")
 
 
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise RecordError(f"not a record: it holds {text}, allowed: finite numbers")
+    return number
+
+
 def _known(data: Any, cls: type) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise RecordError(explain(cls.__name__.lower(), type(data).__name__, "a JSON object"))
@@ -170,14 +180,34 @@ def _tuples(data: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
 
 
-def _check(record: Record) -> None:
-    if record.status not in STATUSES:
-        raise RecordError(explain("record status", record.status, ", ".join(STATUSES)))
-    for name in ("accuracy", "floor", "ceiling", "score"):
-        value = getattr(record, name)
-        if value is not None and not (
-            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        ):
-            raise RecordError(explain(f"record {name}", value, "a finite number or null"))
-    if not isinstance(record.identity.seed, int) or not isinstance(record.verified, bool):
-        raise RecordError("not a record: seed must be a whole number and verified true or false")
+def _check(part: Any) -> None:
+    """Every field of a record, and of its parts, is what its annotation says."""
+    for name, hint in _hints(part.__class__).items():
+        value = getattr(part, name)
+        if not _fits(value, hint):
+            choices = get_origin(hint) is Literal
+            allowed = ", ".join(get_args(hint)) if choices else getattr(hint, "__name__", hint)
+            raise RecordError(explain(f"record {name}", value, allowed))
+        for inner in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(inner):
+                _check(inner)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return value in args
+    if origin is UnionType:
+        return any(_fits(value, arg) for arg in args)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
+    if origin is Mapping:
+        return isinstance(value, dict) and all(_fits(v, args[1]) for v in value.values())
+    if hint is float:  # an int beyond the largest float is no number either
+        return type(value) in (int, float) and abs(value) <= sys.float_info.max
+    return hint is Any or type(value) is hint

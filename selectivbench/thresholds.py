@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from selectivbench.errors import UsageError
+from selectivbench.record import Record
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,16 @@ def bar_for(task: str, profile: str, variant: str) -> Bar | None:
     return None
 
 
-def passes(score: float, bar: Bar | None) -> bool:
-    """Whether a score reaches its bar; a missing bar is a mistake of ours, not a pass."""
-    if bar is None:
-        raise UsageError("no bar is set for this case; add it to thresholds.json with its evidence.")
-    return score >= bar.bar
+def judge(record: Record) -> Record:
+    """The record with its verdict from today's bars; only pass and fail depend on them.
+
+    A profile without bars (smoke) keeps the verdict of its conformance check.
+    """
+    identity = record.identity
+    bar = bar_for(identity.task, identity.profile, identity.variant)
+    if record.status not in ("pass", "fail") or record.score is None or bar is None:
+        return record
+    if record.score >= bar.bar:
+        return replace(record, status="pass", cause="")
+    cause = f"score {record.score:.3f} is below the bar {bar.bar:.3f}"
+    return replace(record, status="fail", cause=cause)

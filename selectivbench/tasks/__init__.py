@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from selectivbench.errors import UsageError, explain, near
 from selectivbench.tasks.base import Dataset, Levels, Task
+from selectivbench.tasks.distractors import Distractors
+from selectivbench.tasks.gap_extrapolation import GapExtrapolation
+from selectivbench.tasks.induction import Induction
+from selectivbench.tasks.memorization import Memorization
+from selectivbench.tasks.mqar import Mqar
+from selectivbench.tasks.next_symbol import NextSymbol
+from selectivbench.tasks.noisy_gaps import NoisyGaps
 from selectivbench.tasks.selective_copy import SelectiveCopy
 
 __all__ = ["TASKS", "Dataset", "Levels", "Task", "get_task"]
 
-TASKS: tuple[Task, ...] = (SelectiveCopy(),)
+TASKS: tuple[Task, ...] = (
+    SelectiveCopy(),
+    Memorization(),
+    NoisyGaps(),
+    GapExtrapolation(),
+    Distractors(),
+    NextSymbol(),
+    Mqar(),
+    Induction(),
+)
 
 
 def get_task(name: str) -> Task:

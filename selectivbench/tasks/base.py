@@ -27,12 +27,16 @@ class Levels:
     ceiling: the Bayes filter's best guess at each element's last step.
     chance: the best constant.
     windows: predictors that know the last k = 1, 2, … symbols.
+    memoryless: the strictly per-step predictor, which does not even hold its symbol.
+    entropy: nats, where the target is a distribution: the least cross-entropy there is.
     """
 
     floor: float
     ceiling: float
     chance: float
     windows: tuple[float, ...] = ()
+    memoryless: float | None = None
+    entropy: float | None = None
 
 
 class Dataset(ABC):
@@ -47,6 +51,10 @@ class Dataset(ABC):
     evaluations: tuple[str, ...] = ("test",)
     """The splits that are scored; a task's figure is their mean."""
     metric: Metric = "accuracy"
+    symbol_names: tuple[str, ...] = ()
+    """What to call each token id when a sample is drawn; its number where there is no name."""
+    class_names: tuple[str, ...] = ()
+    """What to call each class id."""
 
     @abstractmethod
     def batch(self, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
@@ -55,6 +63,16 @@ class Dataset(ABC):
     @abstractmethod
     def levels(self, split: str = "test") -> Levels:
         """Floor and ceiling of one evaluation split."""
+
+    def reference(
+        self, split: str, indices: Sequence[int] | NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """(B, T, n_classes), the exact distribution of each target; zero where there is no loss.
+
+        Only for a metric that compares distributions; ``negative_kl`` is minus the mean over scored
+        steps of KL(exact || predicted), in nats.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is scored by {self.metric}")
 
 
 class Task(ABC):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from selectivbench.batch import BLANK, IGNORE, Batch, Encoding
-from selectivbench.seeds import Stream
+from selectivbench.batch import IGNORE, Encoding
 from selectivbench.tasks.base import Dataset, Levels, Task
+from selectivbench.tasks.plans import plan_of
+from selectivbench.tasks.recall import RecallData, Sample, distinct
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Size:
 
 
 SIZES = {
-    ("smoke", "base"): Size(32, 4, 8, 1_280, 64),
+    ("smoke", "base"): Size(16, 2, 4, 1_280, 64),
     ("lite", "base"): Size(64, 4, 8, 65_536, 512),
     ("paper", "base"): Size(256, 4, 8, 8_192, 1_024),
     ("paper", "long"): Size(4_096, 16, 16, 131_072, 1_024),
@@ -35,62 +35,53 @@ SIZES = {
 class SelectiveCopy(Task):
     """Marked symbols stand at random positions among filler; query slots ask for them in order.
 
-    Drawn (``.`` filler, ``?`` query slot; loss and score at the query slots only):
+    Drawn (``~`` filler, ``?`` query slot; ``-`` no loss):
 
-    >>> size = Size(steps=12, marked=3, symbols=8, train=8, held_out=8)
-    >>> print(draw(SelectiveCopyData(size, seed=1).batch("train", [0])))
-    step    .3...2.....1???
-    target  ............321
+    >>> from selectivbench.tasks.drawing import draw
+    >>> print(draw(SelectiveCopyData(Size(12, 3, 8, train=64, held_out=8), seed=1)))
     """
 
     id = "selective_copy-v1"
     summary = "repeat 4 symbols that were scattered among filler, in order"
-    variants = {  # noqa: RUF012 - frozen by the ClassVar contract of Task
+    variants = {
         "smoke": ("base",),
         "lite": ("base",),
         "paper": ("base", "long"),
     }
 
     def dataset(self, profile: str, variant: str, seed: int) -> Dataset:
-        return SelectiveCopyData(SIZES[profile, variant], seed)
+        return SelectiveCopyData(plan_of(self, SIZES, profile, variant), seed)
 
 
-class SelectiveCopyData(Dataset):
+class SelectiveCopyData(RecallData):
     """Tokens: filler 0, symbols 1..S, query S + 1; classes 0..S - 1."""
 
     def __init__(self, size: Size, seed: int) -> None:
-        self.size, self.seed = size, seed
-        self.n_classes = size.symbols
-        self.max_length = size.steps + size.marked
+        self.size = size
+        self.n_classes, self.max_length = size.symbols, size.steps + size.marked
         self.encoding = Encoding("one_hot", size.symbols + 2, size.symbols + 2)
-        self.sizes = {"train": size.train, "validation": size.held_out, "test": size.held_out}
+        self.class_names = tuple(map(str, range(size.symbols)))
+        self.symbol_names = ("~", *self.class_names, "?")
+        tests = {"test": (size.held_out, self.max_length)}
+        super().__init__("selective_copy", seed, size.train, tests)
 
-    def batch(self, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
-        stream = Stream.named("selective_copy", self.seed, split)
-        steps, marked = self.size.steps, self.size.marked
-        tokens = np.zeros((len(indices), self.max_length), dtype=np.int16)
-        tokens[:, steps:] = self.size.symbols + 1
+    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+        """Words go, in turn, to the places of the symbols and to the symbols."""
+        marked = self.size.marked
+        before = steps - marked
+        where = np.sort(distinct(words[:, : 2 * marked], before), axis=1)
+        symbols = (words[:, 2 * marked :] % np.uint64(self.size.symbols)).astype(np.int16)
+        tokens = np.zeros((len(words), steps), dtype=np.int16)
+        np.put_along_axis(tokens, where, symbols + np.int16(1), axis=1)
+        tokens[:, before:] = self.size.symbols + 1
         targets = np.full(tokens.shape, IGNORE, dtype=np.int32)
-        element = np.full(tokens.shape, IGNORE, dtype=np.int32)
-        element[:, steps:] = np.arange(marked)
-        for row, index in enumerate(indices):
-            rng = stream.rng(int(index))
-            where = np.sort(rng.choice(steps, marked, replace=False))
-            symbols = rng.integers(self.size.symbols, size=marked)
-            tokens[row, where] = symbols + 1
-            targets[row, steps:] = symbols
-        return Batch(tokens, targets, element, np.empty(0, dtype=np.uint64))
+        targets[:, before:] = symbols
+        return tokens, targets
 
-    def levels(self, split: str = "test") -> Levels:  # noqa: ARG002 - exact, whatever the split
-        """Exact: every query step looks the same, so knowing the current step is knowing nothing."""
-        chance = 1 / self.size.symbols
-        return Levels(floor=chance, ceiling=1.0, chance=chance)
+    def words_needed(self, steps: int) -> int:  # noqa: ARG002 - the same at any length
+        return 3 * self.size.marked
 
-
-def draw(batch: Batch) -> str:
-    """The first sequence of a selective-copy batch as two lines of text."""
-    query = int(batch.tokens[0].max())
-    marks = {0: ".", query: "?", BLANK: " "}
-    step = "".join(marks.get(int(t), str(int(t) - 1)) for t in batch.tokens[0])
-    target = "".join("." if t == IGNORE else str(int(t)) for t in batch.targets[0])
-    return f"step    {step}\ntarget  {target}"
+    def levels(self, split: str = "test") -> Levels:
+        """Exact: all query steps look the same, so knowing the current one is knowing nothing."""
+        self.check_split(split)
+        return Levels(floor=1 / self.n_classes, ceiling=1.0, chance=1 / self.n_classes)

@@ -1,0 +1,168 @@
+"""The hooks that work when a model is given; registered by plugin.py, absent otherwise."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_selectivbench import options, summary
+from pytest_selectivbench.bench import LAB
+from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
+from pytest_selectivbench.lab import Lab, manifest_path, spread_gpus
+from pytest_selectivbench.progress import Progress
+from pytest_selectivbench.results import Row, lines, row_of
+from selectivbench.machine import gpu_count, versions
+from selectivbench.store import RecordStore
+
+
+class ActivePlugin:
+    """One benchmark session: collects the cases, holds the rows, prints the table."""
+
+    def __init__(
+        self, settings: options.Settings, plan: Plan, only: tuple[str, ...], worker: bool
+    ) -> None:
+        self.settings, self.plan, self.only, self.worker = settings, plan, only, worker
+        self.rows: dict[str, Row] = {}
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> ActivePlugin:
+        """Check every option, point pytest at the bench module, and make the lab."""
+        settings = options.read(config)
+        assert settings is not None, "plugin.py looks first"
+        plan = Plan.of(settings)
+        only = _take_arguments(config, plan.files)
+        workerinput = getattr(config, "workerinput", None)
+        spread_gpus(workerinput, plan.device.kind, gpu_count())
+        if not config.option.collectonly:
+            store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
+            progress = Progress.on(sys.__stdout__) if sys.__stdout__ else Progress(None)
+            config.stash[LAB] = Lab(
+                store, plan.device.kind, settings.isolate, settings.gate, progress
+            )
+        return cls(settings, plan, only, worker=workerinput is not None)
+
+    def pytest_report_header(self) -> list[str]:
+        """Versions, device, profile, isolation."""
+        found = versions()
+        packages = ", ".join(
+            f"{name} {found[name]}" for name in ("selectivbench", "torch", "triton")
+        )
+        fla = f"flash-linear-attention {found['flash-linear-attention']}"
+        return [
+            f"selectivbench: {packages}, {fla}",
+            f"selectivbench: profile {self.plan.profile.name}, device {self.plan.device.name}, "
+            f"isolation {self.settings.isolate}, records in {self.settings.out}",
+        ]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """The way to the bench module may lead through a ``.venv``, which pytest would not enter."""
+        return False if collection_path in (BENCH, *BENCH.parents) else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makemodule(
+        self, module_path: Path, parent: pytest.Collector
+    ) -> pytest.Module | None:
+        """The bench module holds submissions instead of functions."""
+        if module_path != BENCH:
+            return None
+        module: Benchmark = Benchmark.from_parent(parent, path=module_path)
+        module.plan = self.plan
+        return module
+
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Keep only the node ids that were asked for, where any were."""
+        if not self.only:
+            return
+        kept = [item for item in items if item.nodeid.startswith(self.only)]
+        dropped = [item for item in items if item not in kept]
+        if not kept:
+            raise pytest.UsageError(f"no case is called {', '.join(self.only)}")
+        if dropped:
+            config.hook.pytest_deselected(items=dropped)
+            items[:] = kept
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Write down what this run is to give, before it gives anything."""
+        if session.config.option.collectonly:
+            return
+        cases = [item for item in session.items if isinstance(item, Case)]
+        expected = {case.nodeid: case.job.identity(case.task).stem for case in cases}
+        store = session.config.stash[LAB].store
+        store.write_text(manifest_path(self.settings.out), json.dumps(expected, indent=1) + "\n")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the row that a report carries."""
+        row = row_of(report)
+        if row is not None:
+            self.rows[report.nodeid] = row
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """End the children; a run that looks green must have every record it was to give."""
+        if LAB in session.config.stash:
+            session.config.stash[LAB].close()
+        if not self.worker and session.exitstatus == pytest.ExitCode.OK and self._missing(session):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
+        """The table of verdicts, why each case ran or not, and where the records are."""
+        if config.option.collectonly:
+            return
+        found = lines(self.rows.values())
+        if found:
+            terminalreporter.section("SelectivBench")
+            for line in summary.table(found, summary.reference_records()):
+                terminalreporter.write_line(line)
+            for line in summary.reasons(found):
+                terminalreporter.write_line(line)
+            terminalreporter.write_line(f"records: {self.settings.out}")
+        for name in self._missing(config):
+            terminalreporter.write_line(f"no record: {name}", red=True)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_benchmark_update_machine_info(self, machine_info: dict[str, Any]) -> None:
+        """A report may be published; the machine's name is nobody's business."""
+        machine_info["node"] = "redacted"
+
+    def _missing(self, run: pytest.Session | pytest.Config) -> list[str]:
+        """Expected cases that gave no record, where the run was not cut short on purpose."""
+        config = run.config if isinstance(run, pytest.Session) else run
+        path = manifest_path(self.settings.out)
+        if config.option.collectonly or not path.is_file():
+            return []
+        expected = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            nodeid
+            for nodeid, stem in expected.items()
+            if not (self.settings.out / f"{stem}.json").is_file()
+        ]
+
+
+def _take_arguments(config: pytest.Config, files: Iterable[Path]) -> tuple[str, ...]:
+    """Collect the bench module alone, or with the paths that a person gave beside the model.
+
+    An argument such as ``lstm.py::selective_copy-v1[seed1]`` is one of our node ids: it selects a
+    case. xdist workers get the rewritten arguments, and the selection through the options.
+    """
+    names = {file.name for file in files}
+    only = list(getattr(config.option, "selectiv_only", ()))
+    paths: list[str] = []
+    if config.args_source == config.ArgsSource.ARGS:
+        for argument in config.args:
+            name, colons, _ = argument.partition("::")
+            (only if colons and name in names else paths).append(argument)
+    config.option.selectiv_only = only
+    config.args = [*(path for path in paths if path != str(BENCH)), str(BENCH)]
+    return tuple(only)

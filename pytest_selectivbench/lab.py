@@ -1,0 +1,139 @@
+"""What the cases of one session share: the record store, and the launchers of children."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_selectivbench import results
+from pytest_selectivbench.bench import Outcome
+from pytest_selectivbench.cases import Case, case_name
+from pytest_selectivbench.progress import Progress
+from selectivbench import runner
+from selectivbench.errors import UsageError, explain
+from selectivbench.record import Point, Record, Tracker
+from selectivbench.sandbox.launch import ForkServer, FreshInterpreters, InProcess, Launcher
+from selectivbench.sandbox.preload import OPTIONAL
+from selectivbench.store import RecordStore
+from selectivbench.tasks import Task
+
+ISOLATION = ("process", "none")
+
+
+@dataclass
+class Lab:
+    """Shared by the cases of one pytest process. Launchers start when they are first needed."""
+
+    store: RecordStore
+    device: str
+    isolate: str
+    gate: bool
+    progress: Progress
+    _launchers: dict[frozenset[str], Launcher] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.isolate not in ISOLATION:
+            raise UsageError(explain("--selectiv-isolate", self.isolate, " or ".join(ISOLATION)))
+
+    def outcome(
+        self, job: runner.Job, task: Task, tracker: Tracker, request: pytest.FixtureRequest
+    ) -> Outcome:
+        """The record of a case: re-used, or trained by whichever case of the training comes first."""
+        identity = job.identity(task)
+        with self.store.lock(job.identity(job.tasks[0]).key):
+            found = self.store.find(identity)
+            if found.record is not None:
+                return Outcome(found.record, True, found.reason)
+            timer = _Timer(request, f"{job.submission.id} {case_name(job)}", job.tasks[0].id)
+            records = runner.run(job, self._launcher(job), tracker, timer)
+            self.store.write_source(job.submission.sha256, job.submission.source)
+            for record in records:
+                self.store.write(record)
+                tracker.done(record)
+        record = next(record for record in records if record.identity == identity)
+        timer.describe(record)
+        return Outcome(record, False, found.reason)
+
+    @contextmanager
+    def announced(self, case: Case) -> Iterator[Tracker]:
+        """A live line on the terminal while a case runs, gone after it."""
+        self.progress.begin(case.name)
+        try:
+            yield self.progress
+        finally:
+            self.progress.clear()
+
+    def report(self, case: Case, outcome: Outcome) -> None:
+        """Send the row to wherever the summary is made (another process, under xdist)."""
+        case.user_properties.append(
+            (results.PROPERTY, json.dumps(results.row(outcome, case.expected_fail)))
+        )
+
+    def close(self) -> None:
+        """End every launcher and its children."""
+        for launcher in self._launchers.values():
+            launcher.close()
+        self._launchers.clear()
+
+    def _launcher(self, job: runner.Job) -> Launcher:
+        packages = job.submission.imports & OPTIONAL
+        if packages not in self._launchers:
+            self._launchers[packages] = self._started(packages)
+        return self._launchers[packages]
+
+    def _started(self, packages: frozenset[str]) -> Launcher:
+        if self.isolate == "none":
+            return InProcess(self.device, packages)
+        kind = ForkServer if self.device == "cpu" else FreshInterpreters
+        return kind(self.device, packages)
+
+
+class _Timer:
+    """Runs the fit through pytest-benchmark's fixture where there is one."""
+
+    def __init__(self, request: pytest.FixtureRequest, name: str, group: str) -> None:
+        self._request, self._name, self._group = request, name, group
+        self._fixture: Any = None
+
+    def __call__(self, fit: Callable[[], tuple[Point, ...]]) -> tuple[Point, ...]:
+        if not self._request.config.pluginmanager.hasplugin("benchmark"):
+            return fit()
+        self._fixture = self._request.getfixturevalue("benchmark")
+        self._fixture.name, self._fixture.group = self._name, self._group
+        points: tuple[Point, ...] = self._fixture.pedantic(fit, rounds=1, iterations=1)
+        return points
+
+    def describe(self, record: Record) -> None:
+        """Put what the time stands for beside it in the benchmark's report."""
+        if self._fixture is not None:
+            identity = record.identity
+            self._fixture.extra_info.update(
+                entry=identity.entry,
+                task=identity.task,
+                variant=identity.variant,
+                profile=identity.profile,
+                seed=identity.seed,
+                device_class=identity.device_class,
+                accuracy=record.accuracy,
+                verdict=record.status,
+                record=identity.key,
+            )
+
+
+def spread_gpus(workerinput: dict[str, str] | None, device: str, gpus: int) -> None:
+    """Give each xdist worker a GPU of its own where there are several."""
+    if workerinput and device == "cuda" and gpus > 1 and "CUDA_VISIBLE_DEVICES" not in os.environ:
+        number = int("".join(filter(str.isdecimal, workerinput["workerid"])) or 0)
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(number % gpus)
+
+
+def manifest_path(out: Path) -> Path:
+    """The list of what a run was to give."""
+    return out / "session" / "manifest.json"

@@ -1,0 +1,96 @@
+"""The command-line options, their ini twins, and what they come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+MODEL_HELP = "submission file, or a folder of them; may be given several times"
+# name, default, help, argparse keywords. The ini twin has the name with underscores.
+TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
+    ("profile", "lite", "sizes and budgets: smoke, lite or paper"),
+    ("tasks", "", "task names with commas, NAME:VARIANT, or all (default: the profile's own)"),
+    ("seeds", "", "whole numbers with commas (default: the profile's own)"),
+    ("out", ".selectivbench/records", "folder of the records, which is the cache too"),
+    ("device", "auto", "auto, cpu or cuda"),
+    ("steps", "", "cut the training budget to N steps; kept apart from full results"),
+    ("isolate", "process", "process: a child process for each case; none: in this one"),
+)
+FLAGS: tuple[tuple[str, str], ...] = (
+    ("rerun", "train again where a record could be re-used"),
+    ("no-gate", "record a score below the bar, but do not fail for it"),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options came to, as plain values; checked where they are used."""
+
+    models: tuple[Path, ...]
+    profile: str
+    tasks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    out: Path
+    device: str
+    steps: int | None
+    isolate: str
+    rerun: bool
+    gate: bool
+
+
+def add(parser: pytest.Parser) -> None:
+    """Register every option with its ini twin."""
+    group = parser.getgroup("selectiv", "SelectivBench: train a submission and judge it")
+    group.addoption("--selectiv-model", action="append", metavar="PATH", help=MODEL_HELP)
+    parser.addini("selectiv_model", MODEL_HELP, type="paths", default=[])
+    for name, default, text in TEXT_OPTIONS:
+        text = f"{text} (default: {default})" if default else text
+        group.addoption(f"--selectiv-{name}", metavar=name.upper(), help=text)
+        parser.addini(f"selectiv_{name}", text, default=default)
+    for name, text in FLAGS:
+        text = f"{text} (default: off)"
+        group.addoption(f"--selectiv-{name}", action="store_true", default=None, help=text)
+        parser.addini(f"selectiv_{name.replace('-', '_')}", text, type="bool", default=False)
+
+
+def read(config: pytest.Config) -> Settings | None:
+    """The settings, or None where no model was given. Bad numbers are a UsageError."""
+    here = config.invocation_params.dir
+    models = [here / path for path in config.getoption("selectiv_model") or ()]
+    models = models or list(config.getini("selectiv_model"))
+    if not models:
+        return None
+    return Settings(
+        models=tuple(models),
+        profile=_value(config, "profile"),
+        tasks=_list(_value(config, "tasks")),
+        seeds=tuple(_number("seeds", text, 0) for text in _list(_value(config, "seeds"))),
+        out=here / _value(config, "out"),
+        device=_value(config, "device"),
+        steps=_number("steps", text, 1) if (text := _value(config, "steps")) else None,
+        isolate=_value(config, "isolate"),
+        rerun=_value(config, "rerun"),
+        gate=not _value(config, "no_gate"),
+    )
+
+
+def _value(config: pytest.Config, name: str) -> Any:
+    given = config.getoption(f"selectiv_{name}")
+    return config.getini(f"selectiv_{name}") if given is None else given
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _number(name: str, text: str, least: int) -> int:
+    from selectivbench.errors import UsageError, explain
+
+    if not text.strip().isdecimal() or int(text) < least:
+        allowed = f"whole numbers, {least} or more"
+        raise UsageError(explain(f"--selectiv-{name}", text, allowed))
+    return int(text)

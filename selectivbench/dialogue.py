@@ -1,0 +1,137 @@
+"""The controller's half of one training: feed a child its batches, then examine it.
+
+Sending and reading run at once (``Child.together``): the next batch is made while the child trains,
+and what is held out never has its targets sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selectivbench.batch import Batch
+from selectivbench.errors import ProtocolError
+from selectivbench.metrics import divergence, element_hits, finite
+from selectivbench.profiles import Plan
+from selectivbench.record import Evaluation, Point, Tracker
+from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, Logits
+from selectivbench.seeds import Stream
+from selectivbench.tasks.base import Dataset
+
+REPORTS = 20
+"""Points of a learning curve, besides those of its validations."""
+EVALUATION_BATCH = 256
+
+
+def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) -> tuple[Point, ...]:
+    """Train a child on every batch of the budget; the learning curve is what comes back."""
+    budget = plan.budget
+    validations = _evenly(budget.steps, budget.validations)
+    reports = validations | _evenly(budget.steps, REPORTS)  # a validation follows a report
+    held_out = _exam(data, "validation")
+
+    def send() -> None:
+        order = batch_order(data.sizes["train"], budget.batch_size, budget.steps, seed)
+        for step, indices in enumerate(order, start=1):
+            child.train(data.batch("train", indices))
+            if step in reports:
+                child.report()
+            if step in validations:
+                held_out.ask(child)
+
+    def receive() -> tuple[Point, ...]:
+        points = []
+        for step in sorted(reports):
+            _, loss = child.progress()
+            if not math.isfinite(loss):
+                raise ProtocolError(f"the training loss is {loss} by step {step}.")
+            accuracy = held_out.mark(child) if step in validations else None
+            tracker.point(step, budget.steps, loss, accuracy)
+            points.append(Point(step, loss, accuracy))
+        return tuple(points)
+
+    child.enter("fit", budget.deadline)
+    points: tuple[Point, ...] = child.together(send, receive)
+    return points
+
+
+def evaluate(child: Child, data: Dataset) -> tuple[Evaluation, ...]:
+    """The figure of every test split of a dataset, each with its floor and ceiling."""
+    child.enter("predict", PREDICT_DEADLINE)
+    return tuple(_evaluation(child, data, split) for split in data.evaluations)
+
+
+def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Indices of each step's batch: once through in order, or shuffled passes if that is too few."""
+    per_pass = size // batch_size
+    if steps <= per_pass:
+        yield from np.arange(steps * batch_size).reshape(steps, batch_size)
+        return
+    stream = Stream.named("batch_order", seed)
+    for step in range(steps):
+        if step % per_pass == 0:
+            shuffled = stream.rng(step // per_pass).permutation(size)
+        start = step % per_pass * batch_size
+        yield shuffled[start : start + batch_size]
+
+
+@dataclass(frozen=True)
+class Exam:
+    """One held-out split: what is asked of a child, and how its answers are marked."""
+
+    metric: str
+    batches: tuple[Batch, ...]
+    exact: tuple[NDArray[np.float32], ...]
+    """For ``negative_kl``: the true distributions of each batch."""
+
+    def ask(self, child: Child) -> None:
+        """Send every input of the split, without targets."""
+        for batch in self.batches:
+            child.ask(batch)
+
+    def mark(self, child: Child) -> float:
+        """The figure over all answers, in the unit of the metric (larger is better)."""
+        total: float = 0.0
+        of = 0
+        for number, batch in enumerate(self.batches):
+            logits = child.logits(batch)
+            if not finite(logits):
+                raise ProtocolError("logits: got NaN or infinity, allowed: finite numbers.")
+            points, count = self._marked(number, batch, logits)
+            total, of = total + points, of + count
+        return total / of
+
+    def _marked(self, number: int, batch: Batch, logits: Logits) -> tuple[float, int]:
+        if self.metric == "accuracy":
+            return element_hits(logits, batch.targets, batch.element)
+        nats, steps = divergence(logits, self.exact[number], batch.element)
+        return -nats, steps
+
+
+def _exam(data: Dataset, split: str) -> Exam:
+    chunks = list(_chunks(data.sizes[split]))
+    batches = tuple(data.batch(split, chunk) for chunk in chunks)
+    needs_exact = data.metric == "negative_kl"
+    exact = tuple(data.reference(split, chunk) for chunk in chunks) if needs_exact else ()
+    return Exam(data.metric, batches, exact)
+
+
+def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
+    exam = _exam(data, split)
+    figure = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
+    levels = data.levels(split)
+    return Evaluation(split, figure, levels.floor, levels.ceiling)
+
+
+def _chunks(size: int) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, size, EVALUATION_BATCH):
+        yield np.arange(start, min(size, start + EVALUATION_BATCH))
+
+
+def _evenly(steps: int, points: int) -> frozenset[int]:
+    """``points`` steps, evenly spread, the last one among them."""
+    return frozenset(round(steps * (i + 1) / points) for i in range(points)) - {0}

@@ -1,0 +1,125 @@
+"""Smoke, lite and paper: model sizes and training budgets as data, equal for every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from selectivbench.errors import UsageError, explain, near
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    """The stack around a mixer.
+
+    block_budget: parameters of one block, filled up by its MLP; 0 for a block without MLP.
+    post_norm: layer norm after the residual (the reference's stack) instead of before the mixer.
+    """
+
+    d_model: int
+    n_layers: int
+    n_heads: int
+    block_budget: int
+    dropout: float = 0.0
+    post_norm: bool = False
+
+
+@dataclass(frozen=True)
+class Budget:
+    """One training: Adam, linear warm-up then cosine to 0, gradient norm clipped.
+
+    lr is the default that a submission's TRAIN may replace; deadline is in seconds for the whole fit.
+    validations: how often, evenly spread, the validation split is predicted for the learning curve.
+    """
+
+    steps: int
+    batch_size: int
+    lr: float
+    warmup: int
+    validations: int
+    deadline: float
+    clip: float = 1.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one training of one task costs: the model around the mixer, and the budget."""
+
+    model: ModelSize
+    budget: Budget
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named set of plans, by task name; tasks that are not listed have ``default_plan``."""
+
+    name: str
+    seeds: tuple[int, ...]
+    default_tasks: tuple[str, ...]
+    default_plan: Plan
+    plans: Mapping[str, Plan] = field(default_factory=lambda: MappingProxyType({}))
+    minutes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """Measured minutes of one training by task name: submissions/lstm.py, one core."""
+    conformance: bool = False
+    """Verdict by conformance (loss falls, logits finite), not by a bar."""
+
+    def plan(self, task: str, steps: int | None = None) -> Plan:
+        """The plan of a task name; ``steps`` cuts the budget (its warm-up is cut along)."""
+        plan = self.plans.get(task, self.default_plan)
+        if steps is None:
+            return plan
+        if steps < 1:
+            raise UsageError(explain("steps", steps, "1 or more"))
+        warmup = min(plan.budget.warmup, steps // 2)
+        validations = min(plan.budget.validations, steps)
+        cut = replace(plan.budget, steps=steps, warmup=warmup, validations=validations)
+        return replace(plan, budget=cut)
+
+
+def _square(d_model: int, n_layers: int, n_heads: int) -> ModelSize:
+    """Blocks of 12 d² parameters, as a transformer's with its 4x MLP."""
+    return ModelSize(d_model, n_layers, n_heads, block_budget=12 * d_model**2)
+
+
+_DEFAULT_TASKS = ("selective_copy", "memorization")
+
+_SMOKE = Plan(_square(32, 2, 2), Budget(20, 32, 1e-2, 2, validations=2, deadline=60))
+
+_LITE = Plan(_square(48, 2, 3), Budget(700, 64, 3e-3, 50, validations=4, deadline=1_200))
+_LITE_COPY = Plan(_square(48, 2, 3), Budget(1_200, 64, 3e-3, 50, validations=6, deadline=1_200))
+
+_PAPER = Plan(
+    ModelSize(256, 8, 4, block_budget=0, dropout=0.2, post_norm=True),
+    Budget(3_125, 64, 1e-3, 476, validations=40, deadline=86_400),
+)
+_PAPER_COPY = Plan(
+    _square(48, 2, 3), Budget(2_048, 128, 3e-3, 100, validations=32, deadline=86_400)
+)
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {
+        "smoke": Profile("smoke", (1,), _DEFAULT_TASKS, _SMOKE, conformance=True),
+        "lite": Profile(
+            "lite",
+            (1, 2, 3),
+            _DEFAULT_TASKS,
+            _LITE,
+            MappingProxyType({"selective_copy": _LITE_COPY}),
+        ),
+        "paper": Profile(
+            "paper",
+            (1, 2, 3, 4),
+            _DEFAULT_TASKS,
+            _PAPER,
+            MappingProxyType({"selective_copy": _PAPER_COPY}),
+        ),
+    }
+)
+
+
+def get_profile(name: str) -> Profile:
+    """The profile of a name; an unknown name is a UsageError with the near one."""
+    if name not in PROFILES:
+        raise UsageError(explain("profile", name, near(name, PROFILES)))
+    return PROFILES[name]

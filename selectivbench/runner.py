@@ -1,0 +1,202 @@
+"""From a submission and a task to records: the whole chain, in one readable function (``run``)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from selectivbench import machine
+from selectivbench.dialogue import evaluate, fit
+from selectivbench.errors import ChildError
+from selectivbench.metrics import score
+from selectivbench.profiles import Plan, Profile
+from selectivbench.record import Entry, Evaluation, Identity, Point, Record, Tracker, digest
+from selectivbench.sandbox.controller import Child, opened
+from selectivbench.sandbox.launch import Launcher
+from selectivbench.sandbox.orders import Order
+from selectivbench.seeds import Stream
+from selectivbench.submission import Submission
+from selectivbench.tasks.base import Dataset, Task
+from selectivbench.thresholds import judge
+
+Fit = Callable[[], tuple[Point, ...]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training, the unit of work, and every task that is evaluated on it.
+
+    tasks: the trained task first. steps: a cut budget, or None for the profile's own.
+    """
+
+    submission: Submission
+    tasks: tuple[Task, ...]
+    variant: str
+    profile: Profile
+    seed: int
+    device: machine.Device
+    steps: int | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """Model size and budget, with the submission's own rate where it declares one."""
+        plan = self.profile.plan(self.tasks[0].name, self.steps)
+        lr = self.submission.train.get("lr", plan.budget.lr)
+        return replace(plan, budget=replace(plan.budget, lr=lr))
+
+    def dataset(self, task: Task) -> Dataset:
+        """The data of one of the tasks."""
+        return task.dataset(self.profile.name, self.variant, self.seed)
+
+    def identity(self, task: Task) -> Identity:
+        """What the record of one of the tasks will be filed under."""
+        return Identity(
+            entry=self.submission.id,
+            source_sha256=self.submission.sha256,
+            task=task.id,
+            variant=self.variant,
+            profile=self.profile.name,
+            seed=self.seed,
+            device_class=self.device.name,
+            budget_digest=digest(asdict(self.plan)),
+            environment_digest=digest(machine.versions()),
+        )
+
+
+def run(
+    job: Job, launcher: Launcher, tracker: Tracker, timed: Callable[[Fit], tuple[Point, ...]]
+) -> tuple[Record, ...]:
+    """Train once, predict every test set, and give one record for each task of the job.
+
+    ``timed`` calls the fit, and only the fit, exactly once; a benchmark fixture can stand there.
+    A child that fails is a result too: its status and cause are in each record.
+    """
+    data = {task: job.dataset(task) for task in job.tasks}
+    draft = _draft(job, launcher)
+    clock = _Clock()
+    child = None
+    try:
+        with opened(launcher, _order(job, data)) as child:
+            clock.lap("build")
+            curve = timed(lambda: fit(child, data[job.tasks[0]], job.plan, job.seed, tracker))
+            clock.lap("fit")
+            draft = replace(draft, curve=curve)
+            figures = {task: evaluate(child, data[task]) for task in job.tasks}
+            clock.lap("evaluate")
+    except ChildError as error:
+        draft = replace(draft, status=error.status, cause=str(error))
+        figures = {}
+    draft = _measured(draft, child, clock.seconds)
+    return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
+
+
+def _order(job: Job, data: Mapping[Task, Dataset]) -> Order:
+    trained, plan = data[job.tasks[0]], job.plan
+    return Order(
+        entry=job.submission.id,
+        origin=str(job.submission.path.absolute()),
+        source=job.submission.source,
+        kind=job.submission.kind,
+        size=plan.model,
+        budget=plan.budget,
+        encoding=trained.encoding,
+        n_classes=trained.n_classes,
+        max_length=max(dataset.max_length for dataset in data.values()),
+        init_seed=Stream.named("initialisation", job.seed).seed(),
+        device=job.device.kind,
+        threads=1,
+        folder="",
+    )
+
+
+def _draft(job: Job, launcher: Launcher) -> Record:
+    """What is known before anything ran."""
+    submission = job.submission
+    entry = Entry(
+        submission.id,
+        submission.name,
+        submission.kind,
+        submission.paper,
+        submission.authors,
+        submission.tags,
+        submission.expected_fail,
+    )
+    return Record(
+        identity=job.identity(job.tasks[0]),
+        entry=entry,
+        status="error",
+        isolation=launcher.level,
+        budget=asdict(job.plan),
+        environment=machine.versions(),
+        machine=machine.describe(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> Record:
+    """With what the controller measured of the child's process."""
+    if child is None:
+        return replace(draft, seconds=seconds)
+    peak = None
+    if child.exit is not None:
+        peak = child.exit.peak_memory
+        if child.exit.cpu is not None:
+            seconds = {**seconds, "cpu": round(child.exit.cpu, 3)}
+    return replace(
+        draft,
+        seconds=seconds,
+        peak_memory=peak,
+        parameters=child.built.parameters or None,
+        oversize=child.built.oversize,
+        state_size=child.built.state_size,
+    )
+
+
+def _finished(
+    job: Job, task: Task, draft: Record, figures: tuple[Evaluation, ...] | None
+) -> Record:
+    record = replace(draft, identity=job.identity(task))
+    if figures is None:
+        return record
+    accuracy, floor, ceiling = (
+        float(np.mean([getattr(figure, name) for figure in figures]))
+        for name in ("accuracy", "floor", "ceiling")
+    )
+    record = replace(
+        record,
+        status="pass",
+        evaluations=figures,
+        accuracy=accuracy,
+        floor=floor,
+        ceiling=ceiling,
+        metric=job.dataset(task).metric,
+        score=score(accuracy, floor, ceiling),
+    )
+    return _conforming(record) if job.profile.conformance else judge(record)
+
+
+def _conforming(record: Record) -> Record:
+    """Smoke's verdict: the training loss fell, from the first third of the curve to the last."""
+    losses = [point.loss for point in record.curve]
+    third = len(losses) // 3
+    if not third or (last := np.mean(losses[-third:])) < (first := np.mean(losses[:third])):
+        return record
+    cause = f"the training loss did not fall: {first:.3f} at first, {last:.3f} at the end"
+    return replace(record, status="fail", cause=cause)
+
+
+class _Clock:
+    """Wall-clock seconds of consecutive phases."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, phase: str) -> None:
+        now = time.monotonic()
+        self.seconds[phase] = round(now - self._last, 3)
+        self._last = now

@@ -1,0 +1,162 @@
+"""The child's side: build the submission, train it on what comes, predict what is asked.
+
+It never imports tasks, seeds or oracle, and answers frame by frame; a failure is one ``error`` frame.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from selectivbench.errors import ChildCrashed, SelectivError, SubmissionError, explain
+from selectivbench.sandbox.orders import Order
+from selectivbench.sandbox.protocol import Channel, Frame
+
+
+def serve(channel: Channel) -> None:
+    """Answer a controller until it says ``finish`` or is gone."""
+    name = ""
+    try:
+        order = Order.from_meta(channel.receive().meta)
+        name = Path(order.origin).name
+        if order.folder:
+            enter(order.folder)
+        session = Session(order, channel)
+        while session.handle(channel.receive()):
+            pass
+    except ChildCrashed:
+        return  # the controller is gone: nobody is left to answer
+    except BaseException as error:  # SystemExit from a submission is a failure too
+        with suppress(ChildCrashed):  # the controller hung up first
+            channel.send("error", describe(error, name))
+
+
+def describe(error: BaseException, name: str) -> dict[str, str]:
+    """What went wrong, as the submission's author wants to read it: only the frames of their file."""
+    oom = isinstance(error, MemoryError) or "allocate memory" in str(error) or _cuda_oom(error)
+    if isinstance(error, SelectivError):
+        return {"status": "error", "text": str(error)}
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).name == name]
+    lines = traceback.format_list(own) + traceback.format_exception_only(error)
+    text = "".join(lines).replace(str(Path.cwd()) + os.sep, "")
+    return {"status": "oom" if oom else "error", "text": text.strip()[-4000:]}
+
+
+def _cuda_oom(error: BaseException) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
+
+
+def enter(folder: str) -> None:
+    """Move into the child's own folder; what it prints goes to a file there."""
+    os.chdir(folder)
+    out = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(out, descriptor)
+    os.close(out)
+
+
+def load(order: Order) -> ModuleType:
+    """Run a submission's file as a module of its own, from a copy in the child's folder."""
+    path = Path(order.origin)
+    if order.folder:
+        path = Path(order.folder) / path.name
+        path.write_text(order.source, encoding="utf-8")
+    spec = importlib.util.spec_from_loader(
+        f"submission_{order.entry}", loader=None, origin=str(path)
+    )
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses and triton look a module up by its name
+    exec(compile(order.source, str(path), "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+class Session:
+    """A built model with its trainer, and one method for each kind of frame."""
+
+    def __init__(self, order: Order, channel: Channel) -> None:
+        import torch
+
+        from selectivbench.backbone import ModelSpec, build, count
+        from selectivbench.training import TrainConfig, Trainer
+
+        self.order, self.channel = order, channel
+        torch.set_num_threads(order.threads)
+        torch.manual_seed(order.init_seed)
+        size, budget = order.size, order.budget
+        spec = ModelSpec(
+            size.d_model,
+            size.n_layers,
+            0,
+            order.max_length,
+            size.n_heads,
+            order.encoding.n_inputs,
+            order.n_classes,
+        )
+        module = load(order)
+        model = build(order.kind, _factory(module, order.kind), spec, size)
+        config = TrainConfig(budget.steps, budget.lr, budget.warmup, budget.clip)
+        self.trainer = Trainer(model, config, order.n_classes, order.device)
+        channel.send(
+            "built",
+            {
+                "parameters": count(model),
+                "oversize": bool(getattr(model, "oversize", False)),
+                "state_size": _state_size(module, spec),
+            },
+        )
+
+    def handle(self, frame: Frame) -> bool:
+        """Do what a frame asks; False when it was the last one."""
+        handlers: dict[str, Callable[[Frame], None]] = {
+            "train": self._train,
+            "report": self._report,
+            "predict": self._predict,
+        }
+        if frame.kind == "finish":
+            return False
+        handlers[frame.kind](frame)
+        return True
+
+    def _train(self, frame: Frame) -> None:
+        self.trainer.step(self._inputs(frame), frame.arrays["targets"])
+
+    def _report(self, frame: Frame) -> None:  # noqa: ARG002 - every handler takes its frame
+        meta = {"step": self.trainer.steps_done, "loss": self.trainer.mean_loss()}
+        self.channel.send("progress", meta)
+
+    def _predict(self, frame: Frame) -> None:
+        self.channel.send("logits", logits=self.trainer.predict(self._inputs(frame)))
+
+    def _inputs(self, frame: Frame) -> Any:
+        return self.order.encoding.encode(frame.arrays["tokens"], frame.arrays["noise_seeds"])
+
+
+def _factory(module: ModuleType, kind: str) -> Callable[..., Any]:
+    name = "Mixer" if kind == "mixer" else "Model"
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        raise SubmissionError(explain(name, type(factory).__name__, f"a callable {name}(spec)"))
+    return factory  # type: ignore[no-any-return]
+
+
+def _state_size(module: ModuleType, spec: Any) -> int | None:
+    """What the submission declares; checked to be a number, not to be true."""
+    if not hasattr(module, "state_size"):
+        return None
+    size = module.state_size(spec)
+    if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**53:
+        raise SubmissionError(
+            explain("state_size(spec)", size, "a whole number of floats, 0 or more")
+        )
+    return size

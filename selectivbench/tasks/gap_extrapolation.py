@@ -1,0 +1,59 @@
+"""Gap extrapolation: a model trained on noisy gaps of 1 to 10 meets gaps it has never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from selectivbench.tasks.base import Dataset, Task
+from selectivbench.tasks.elements import ElementData, Plan
+from selectivbench.tasks.noisy_gaps import RANDOM, NoisyGaps
+from selectivbench.tasks.plans import plan_of
+
+GAPS = tuple((f"test-gap{steps}", (steps, steps)) for steps in (10, 20, 50, 100))
+
+PLANS = {
+    ("smoke", "base"): Plan(8, 8, 1_280, 32, gap=RANDOM, gaps=GAPS, noise=0.2),
+    ("lite", "base"): Plan(8, 16, 65_536, 256, gap=RANDOM, gaps=GAPS, noise=0.2),
+    ("paper", "base"): Plan(40, 200, 200_000, 1_000, gap=RANDOM, gaps=GAPS, noise=0.2),
+}
+
+
+class GapExtrapolation(Task):
+    """The training of ``noisy_gaps``, tested at fixed gaps of 10, 20, 50 and 100 blanks.
+
+    Training and validation samples are byte for byte those of ``noisy_gaps``. Drawn, a gap of 10
+    (``.`` blank; noise is not shown):
+
+    >>> from selectivbench.tasks.drawing import draw
+    >>> print(draw(GapExtrapolation().dataset("smoke", "base", seed=2), "test-gap10", steps=14))
+    """
+
+    id = "gap_extrapolation-v1"
+    summary = "hold the hidden state through gaps ten times longer than in training"
+    variants = {"smoke": ("base",), "lite": ("base",), "paper": ("base",)}
+
+    @property
+    def trains_on(self) -> str:
+        return NoisyGaps.id
+
+    def dataset(self, profile: str, variant: str, seed: int) -> Dataset:
+        plan = plan_of(self, PLANS, profile, variant)
+        return ElementData("noisy_gaps", plan, seed, scored=[name for name, _ in GAPS])
+
+
+def longest_gap(scores: Mapping[str, float], threshold: float) -> int:
+    """The longest gap such that it and every shorter one reach the threshold; 0 if none does.
+
+    scores: by evaluation, as in ``Dataset.evaluations``.
+
+    >>> longest_gap({"test-gap10": 0.9, "test-gap20": 0.8, "test-gap50": 0.4}, threshold=0.75)
+    20
+    """
+    longest = 0
+    for steps, score in sorted(
+        (int(name.removeprefix("test-gap")), s) for name, s in scores.items()
+    ):
+        if score < threshold:
+            return longest
+        longest = steps
+    return longest

@@ -1,0 +1,84 @@
+"""Recall tasks share this: samples made whole from a row of random words, queried at some steps."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selectivbench.batch import IGNORE, Batch
+from selectivbench.seeds import Stream, raw_words
+from selectivbench.tasks.base import Dataset
+from selectivbench.tasks.checks import checked_indices, require_disjoint, require_memory
+
+Sample = tuple[NDArray[np.int16], NDArray[np.int32]]
+"""(B, T) tokens and targets."""
+
+
+def distinct(words: NDArray[np.uint64], population: int) -> NDArray[np.int64]:
+    """(B, k) numbers below ``population`` without repetition, in random order, from (B, 2 k) words.
+
+    Floyd's sampling (Bentley and Floyd 1987) with the first half, sorted by the second half.
+    """
+    rows, count = words.shape[0], words.shape[1] // 2
+    chosen = np.full((rows, count), -1, dtype=np.int64)
+    for i in range(count):
+        top = population - count + i
+        pick = (words[:, i] % np.uint64(top + 1)).astype(np.int64)
+        taken = (chosen == pick[:, None]).any(axis=1)
+        chosen[:, i] = np.where(taken, top, pick)
+    return np.take_along_axis(chosen, words[:, count:].argsort(axis=1, kind="stable"), axis=1)
+
+
+class RecallData(Dataset):
+    """A dataset whose sample is a function of its words; streams ``(name, seed, split)``.
+
+    evaluations: samples and steps of each; training and validation have the steps of the first.
+    Each query step is an element of its own.
+    """
+
+    def __init__(
+        self, name: str, seed: int, train: int, evaluations: Mapping[str, tuple[int, int]]
+    ) -> None:
+        self.name, self.seed = name, seed
+        self.evaluations = tuple(evaluations)
+        held_out, steps = evaluations[self.evaluations[0]]
+        splits = {
+            "train": (train, steps),
+            "validation": (held_out, steps),
+            "audit": (held_out, steps),
+        }
+        splits |= evaluations
+        self.sizes = {split: size for split, (size, _) in splits.items()}
+        self.steps = {split: length for split, (_, length) in splits.items()}
+        require_disjoint(self._codes, self.sizes)
+
+    @abstractmethod
+    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+        """The samples of rows of random words."""
+
+    @abstractmethod
+    def words_needed(self, steps: int) -> int:
+        """How many words a sample of that length takes."""
+
+    def batch(self, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
+        where = checked_indices(self.sizes, split, indices)
+        require_memory(len(where), self.steps[split] + self.words_needed(self.steps[split]))
+        tokens, targets = self._draw(split, where)
+        asked = targets != IGNORE
+        element = np.where(asked, np.cumsum(asked, axis=1) - 1, IGNORE).astype(np.int32)
+        return Batch(tokens, targets, element, np.empty(0, dtype=np.uint64))
+
+    def check_split(self, split: str) -> None:
+        """UsageError when there is no such split."""
+        checked_indices(self.sizes, split, [])
+
+    def _draw(self, split: str, where: NDArray[np.int64]) -> Sample:
+        steps = self.steps[split]
+        stream = Stream.named(self.name, self.seed, split)
+        return self.sample(raw_words(stream, where, self.words_needed(steps)), steps)
+
+    def _codes(self, split: str, where: NDArray[np.int64], first: int | None) -> NDArray[np.int64]:
+        return self._draw(split, where)[0][:, :first].astype(np.int64)

@@ -1,0 +1,31 @@
+"""Linear attention: a sum over all tokens that never forgets, the baseline without selection.
+
+A head keeps `S = S + phi(k) v^T`, where `phi` is a learned product feature map, and reads
+it with `phi(q)`. Every token is added with weight one and nothing is ever removed, so after many
+fillers the answer is buried under them. The only choice left to the layer is to make the keys or
+values of a filler small; it has no gate, no decay, no erasing step and no position.
+"""
+
+from typing import Any
+
+from fla.layers import LinearAttention
+
+NAME = "Linear attention"
+PAPER = "https://arxiv.org/abs/2006.16236"
+AUTHORS = "Angelos Katharopoulos, Apoorv Vyas, Nikolaos Pappas, François Fleuret"
+TAGS = ["linear attention", "time-invariant", "recurrent"]
+TRAIN = {"lr": 3e-3}
+
+
+class Mixer(LinearAttention):
+    def __init__(self, spec: Any) -> None:
+        super().__init__(
+            hidden_size=spec.d_model,
+            num_heads=spec.n_heads,
+            layer_idx=spec.layer_index,
+        )
+
+
+def state_size(spec: Any) -> int:
+    """One matrix per head."""
+    return spec.d_model * (spec.d_model // spec.n_heads)

@@ -1,0 +1,34 @@
+"""What several rooms' tests need: one plausible record."""
+
+from __future__ import annotations
+
+import pytest
+
+from selectivbench.record import Entry, Evaluation, Identity, Point, Record
+
+
+@pytest.fixture
+def a_record() -> Record:
+    """A passed selective-copy case with every field filled."""
+    identity = Identity(
+        "lstm", "ab" * 32, "selective_copy-v1", "base", "lite", 1, "cpu", "b" * 24, "e" * 24
+    )
+    return Record(
+        identity=identity,
+        entry=Entry("lstm", "LSTM", "mixer", tags=("gated",), expected_fail=("other-v1",)),
+        status="pass",
+        accuracy=0.99,
+        floor=0.125,
+        ceiling=1.0,
+        score=0.9886,
+        evaluations=(Evaluation("test", 0.99, 0.125, 1.0),),
+        curve=(Point(10, 2.0, 0.5), Point(20, 1.0)),
+        parameters=57_000,
+        state_size=96,
+        seconds={"fit": 12.5},
+        peak_memory=300_000_000,
+        budget={"steps": 20},
+        environment={"torch": "2.13.0"},
+        machine={"cores": 2},
+        created="2026-01-01T00:00:00+00:00",
+    )

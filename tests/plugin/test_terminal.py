@@ -1,0 +1,117 @@
+"""The live line, and the pieces of the summary that have no run of their own."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import replace
+
+import pytest
+
+from pytest_selectivbench.lab import spread_gpus
+from pytest_selectivbench.progress import Progress
+from pytest_selectivbench.results import Row, lines
+from pytest_selectivbench.summary import reasons, table
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+BASE = Row(
+    entry="lstm",
+    name="LSTM",
+    task="selective_copy-v1",
+    variant="base",
+    profile="lite",
+    seed=1,
+    status="pass",
+    cause="",
+    accuracy=0.9,
+    floor=0.125,
+    ceiling=1.0,
+    score=0.88,
+    seconds=2.0,
+    stem="x",
+    reused=False,
+    reason="no record yet",
+    expected_fail=False,
+)
+
+
+def row(**changes):
+    return replace(BASE, **changes)
+
+
+def test_the_live_line_shows_how_far_a_case_is(monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    terminal = Terminal()
+    progress = Progress.on(terminal)
+    progress.begin("selective_copy-v1[seed1]")
+    progress.point(60, 1200, 1.234, 0.5)
+    assert "selective_copy-v1[seed1] step 60/1200, loss 1.234, accuracy 0.500, 0 s left" in (
+        terminal.getvalue()
+    )
+    progress.clear()
+    assert terminal.getvalue().endswith("\033[K")
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_ci_and_files_stay_quiet(monkeypatch, stream):
+    monkeypatch.setenv("CI", "true")
+    Progress.on(stream).point(1, 2, 1.0, None)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("scores", "statuses", "verdict"),
+    [
+        ((0.9, 0.86), ("pass", "pass"), "pass"),
+        ((0.95, 0.80), ("pass", "fail"), "pass"),  # a task passes by its mean
+        ((0.90, 0.70), ("pass", "fail"), "fail"),
+        ((0.9, None), ("pass", "crash"), "crash"),
+    ],
+)
+def test_the_verdict_of_a_task_is_that_of_its_mean(scores, statuses, verdict):
+    rows = [
+        row(seed=seed, score=score, status=status)
+        for seed, (score, status) in enumerate(zip(scores, statuses, strict=True))
+    ]
+    (line,) = lines(rows)
+    assert line.verdict == verdict
+
+
+def test_z_is_in_standard_errors_of_the_seeds():
+    (line,) = lines([row(seed=seed, score=0.87) for seed in range(4)])
+    assert line.z == pytest.approx((0.87 - 0.85) * 2 / 0.02)
+
+
+def test_missing_figures_are_dashes():
+    text = "\n".join(table(lines([row(accuracy=None, score=None, status="oom")]), []))
+    assert " oom " in text
+    assert "nan" not in text
+    assert "None" not in text
+
+
+def test_reasons_are_grouped():
+    rows = [row(seed=seed) for seed in range(5)]
+    assert reasons(lines(rows)) == [
+        "trained 5 (no record yet): lstm selective_copy-v1 seed 0, lstm selective_copy-v1 seed 1, "
+        "lstm selective_copy-v1 seed 2 and 2 more"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("worker", "gpus", "wanted"),
+    [
+        ({"workerid": "gw1"}, 4, "1"),
+        ({"workerid": "gw5"}, 4, "1"),
+        ({"workerid": "gw1"}, 1, None),
+        (None, 4, None),
+    ],
+)
+def test_each_worker_takes_a_gpu_of_its_own(monkeypatch, worker, gpus, wanted):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    spread_gpus(worker, "cuda", gpus)
+    assert os.environ.pop("CUDA_VISIBLE_DEVICES", None) == wanted
