@@ -135,7 +135,9 @@ def judged(record: Record, bars: BarOf = bar_for) -> Record:
     bar = bars(who.task, who.profile, who.variant)
     if record.status not in ("pass", "fail") or bar is None or record.score is None:
         return record
-    return replace(record, status="pass" if record.score >= bar.bar else "fail")
+    if record.score >= bar.bar:
+        return replace(record, status="pass", cause="")
+    return replace(record, status="fail", cause="")  # score and bar stand beside it on every page
 
 
 def frame(folder: Path | str = RESULTS) -> pd.DataFrame:

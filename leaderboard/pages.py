@@ -121,16 +121,17 @@ def entry_part(standing: Standing, charts: Sequence[Chart]) -> Context:
     return {
         "standing": standing,
         "cells": cells,
-        "failures": [c for cell in cells for c in cell.cases if _told(c)],
+        "failures": [c for cell in cells for c in cell.cases if _told(c, cell)],
         "command": command(standing),
         "environment": _environment(standing),
         "charts": charts,
     }
 
 
-def _told(case: Case) -> bool:
-    record = case.record
-    return record.status not in ("pass", "skip") and (record.status != "fail" or bool(record.cause))
+def _told(case: Case, cell: Cell) -> bool:
+    """Whether a failure needs words: a score below its bar speaks for itself."""
+    status = case.record.status
+    return status not in ("pass", "skip") and not (status == "fail" and cell.bar is not None)
 
 
 def command(standing: Standing) -> str:

@@ -12,13 +12,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
 
 from leaderboard import stats
 from leaderboard.load import load
 from leaderboard.rank import TRAINING
 from leaderboard.render import build
+from tests.leaderboard import made
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -9,6 +9,7 @@ import doctest
 import inspect
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,15 @@ REMEDY = "run UPDATE_EXAMPLES=1 python -m pytest tests/leaderboard/test_examples
 
 
 def example(task: Any) -> dict[str, str]:
-    """Summary, first paragraph and drawn example of a task's docstring."""
+    """Summary, first paragraph and drawn example of a task."""
     text = inspect.getdoc(type(task)) or ""
     wants = [e.want for e in doctest.DocTestParser().get_examples(text) if e.want.strip()]
-    assert wants, f"{task.id}: the docstring draws no example"
     about = " ".join(text.split("\n\n", 1)[0].split())
-    drawn = [line for line in text.splitlines() if line.startswith("Drawn")]
-    legend = " ".join(drawn).replace("``", "").rstrip(":")
-    assert about
-    return {"summary": about, "legend": legend, "drawn": wants[0].rstrip("\n")}
+    drawn = re.search(r"Drawn\b.*?:(?=\s*\n\n)", text, re.DOTALL)
+    legend = " ".join(drawn[0].split()).rstrip(":") if drawn else ""
+    fields = {"summary": task.summary, "about": about, "legend": legend}
+    plain = {name: value.replace("``", "") for name, value in fields.items()}
+    return {**plain, "drawn": wants[0].rstrip("\n") if wants else ""}
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda t: str(t.id))

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
 
 from leaderboard.load import frame, load
 from selectivbench.errors import UsageError
 from selectivbench.thresholds import Bar
+from tests.leaderboard import made
 
 
 def no_bars(_task: str, _profile: str, _variant: str) -> None:
@@ -75,7 +75,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "newline in device": (("identity", "device_class"), "cpu\n", "identity.device_class"),
     "path in sha": (("identity", "source_sha256"), "../" * 20, "identity.source_sha256"),
     "other id": (("entry", "id"), "gru", "entry.id"),
-    "unknown kind": (("entry", "kind"), "robot", "entry.kind"),
+    "unknown kind": (("entry", "kind"), "robot", "kind"),
     "name is no text": (("entry", "name"), ["x"], "name"),
     "endless tag": (("entry", "tags"), ["x" * 81], "entry.tags"),
     "huge parameters": (("parameters",), 10**400, "parameters"),
@@ -89,13 +89,17 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "future schema": (("schema",), 2, "schema"),
     "unknown status": (("status",), "won", "status"),
     "unknown field": (("extra",), 1, "unknown fields"),
-    "seed is a truth": (("identity", "seed"), True, "identity.seed"),
+    "seed is a truth": (("identity", "seed"), True, "seed"),
     "flood": (("cause",), "x" * 20_001, "20001 characters"),
     "half a surrogate": (("cause",), "\ud800", "surrogate"),
     "no moment": (("created",), "yesterday", "created"),
-    "curve of texts": (("curve",), [{"step": "1", "loss": "x"}], "curve"),
-    "infinite split": (("evaluations",), [dict.fromkeys(("split", "accuracy", "floor", "ceiling"))],
-                       "evaluations"),
+    "curve of texts": (("curve",), [{"step": "1", "loss": "x"}], "step"),
+    "huge loss": (("curve",), [{"step": 1, "loss": 1e300}], "curve"),
+    "negative step": (("curve",), [{"step": -1, "loss": 1.0}], "curve"),
+    "huge split": (("evaluations",), [{"split": "a", "accuracy": 1e99, "floor": 0, "ceiling": 1}],
+                   "evaluations"),
+    "empty split": (("evaluations",), [dict.fromkeys(("split", "accuracy", "floor", "ceiling"))],
+                       "split"),
     "seconds as a list": (("seconds",), [], "seconds"),
     "huge in machine": (("machine", "cores"), 10**30, "machine.cores"),
 }  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import made
 import pytest
 
 from leaderboard.load import load
 from leaderboard.store import add
 from selectivbench.errors import UsageError
+from tests.leaderboard import made
 
 
 def names(folder: Path) -> set[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import made
 import pytest
 
 from leaderboard.__main__ import main
 from leaderboard.summary import plain
+from tests.leaderboard import made
 
 
 def test_each_task_is_a_line_with_its_figures_and_causes(
