@@ -269,7 +269,7 @@ def test_presets_are_named():
 
 @pytest.mark.parametrize("grammar", [reber(), elman(), Grammar.random(2, 8), Grammar.random(1, 12)])
 def test_the_picture_is_well_formed_and_complete(grammar):
-    root = ET.fromstring(svg(grammar))  # noqa: S314 - our own output
+    root = ET.fromstring(svg(grammar))
     space = "{http://www.w3.org/2000/svg}"
     assert len(root.findall(f"{space}path")) == grammar.n_transitions
     assert len(root.findall(f"{space}circle")) == grammar.n_states + 1  # the end has two rims
