@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 from functools import cache
 from pathlib import Path
 
@@ -214,7 +215,7 @@ def test_seeds_choose_grammar_and_data(seed):
     from selectivbench.grammar import Grammar
 
     data = dataset("memorization", "smoke", "amb8", seed)
-    assert data.grammar == Grammar.random(seed, 8)
+    assert data.grammar == Grammar.random(seed, ambiguities=8)
     other = dataset("memorization", "smoke", "amb8", seed + 1)
     assert (data.batch("train", [0]).tokens != other.batch("train", [0]).tokens).any()
 
@@ -379,3 +380,16 @@ def test_another_process_gives_the_same_bytes():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == golden_hash(default("distractors"))
+
+
+def test_memory_is_the_batch_and_little_more():
+    """No dense (element x time) mask: the reference's is 20 to 800 MB for a batch."""
+    data = dataset("noisy_gaps", "lite", "base")
+    data.batch("train", range(2))
+    tracemalloc.start()
+    batch = data.batch("train", range(1000))
+    rows = data.encoding.encode(batch.tokens, batch.noise_seeds)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    kept = rows.nbytes + batch.tokens.nbytes + batch.targets.nbytes + batch.element.nbytes
+    assert peak < 1.3 * kept + 2**20
