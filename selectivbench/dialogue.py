@@ -24,7 +24,9 @@ from selectivbench.tasks.base import Dataset
 
 REPORTS = 20
 """Points of a learning curve, besides those of its validations."""
-EVALUATION_BATCH = 256
+LOGITS_AT_ONCE = 1 << 23
+"""Floats in one answer of a child, so that long tests do not fill the controller's memory."""
+LARGEST_BATCH = 256
 
 
 def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) -> tuple[Point, ...]:
@@ -113,7 +115,8 @@ class Exam:
 
 
 def _exam(data: Dataset, split: str) -> Exam:
-    chunks = list(_chunks(data.sizes[split]))
+    rows = LOGITS_AT_ONCE // (data.max_length * data.n_classes)
+    chunks = list(_chunks(data.sizes[split], min(max(1, rows), LARGEST_BATCH)))
     batches = tuple(data.batch(split, chunk) for chunk in chunks)
     needs_exact = data.metric == "negative_kl"
     exact = tuple(data.reference(split, chunk) for chunk in chunks) if needs_exact else ()
@@ -127,9 +130,9 @@ def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
     return Evaluation(split, figure, levels.floor, levels.ceiling)
 
 
-def _chunks(size: int) -> Iterator[NDArray[np.int64]]:
-    for start in range(0, size, EVALUATION_BATCH):
-        yield np.arange(start, min(size, start + EVALUATION_BATCH))
+def _chunks(size: int, rows: int) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, size, rows):
+        yield np.arange(start, min(size, start + rows))
 
 
 def _evenly(steps: int, points: int) -> frozenset[int]:

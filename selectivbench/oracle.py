@@ -81,9 +81,9 @@ class Oracle:
     @cached_property
     def opening(self) -> NDArray[np.float64]:
         """(n_states,): the distribution of a string's first state, given that it ends in time."""
-        odds = np.zeros(self.walker.grammar.n_states)
+        odds: NDArray[np.float64] = np.zeros(self.walker.grammar.n_states)
         odds[self.walker.starts] = self.walker.survive[-1][self.walker.starts]
-        return odds / odds.sum()
+        return np.asarray(odds / odds.sum())
 
     @cached_property
     def ages(self) -> NDArray[np.float64]:
@@ -133,7 +133,7 @@ class Oracle:
         survive, grammar = self.walker.survive, self.walker.grammar
         room = len(survive) - 1 - age
         after = survive[room - 1][np.maximum(grammar.successor, 0)]
-        return grammar.chance * after / np.maximum(survive[room], 1e-300)[:, None]
+        return np.asarray(grammar.chance * after / np.maximum(survive[room], 1e-300)[:, None])
 
     @cached_property
     def seen(self) -> NDArray[np.float64]:

@@ -82,7 +82,14 @@ def _square(d_model: int, n_layers: int, n_heads: int) -> ModelSize:
     return ModelSize(d_model, n_layers, n_heads, block_budget=12 * d_model**2)
 
 
-_DEFAULT_TASKS = ("selective_copy", "memorization")
+_CONFORMANCE_TASKS = ("selective_copy", "memorization")
+_DEFAULT_TASKS = (
+    "selective_copy",
+    "noisy_gaps",
+    "gap_extrapolation",
+    "distractors",
+    "memorization",
+)
 
 _SMOKE = Plan(_square(32, 2, 2), Budget(20, 32, 1e-2, 2, validations=2, deadline=60))
 
@@ -99,7 +106,7 @@ _PAPER_COPY = Plan(
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
-        "smoke": Profile("smoke", (1,), _DEFAULT_TASKS, _SMOKE, conformance=True),
+        "smoke": Profile("smoke", (1,), _CONFORMANCE_TASKS, _SMOKE, conformance=True),
         "lite": Profile(
             "lite",
             (1, 2, 3),

@@ -125,7 +125,7 @@ def generate(seed: int, parameters: Parameters) -> Grammar:
 def _draw(
     parameters: Parameters, rng: np.random.Generator, shuffler: random.Random
 ) -> Grammar | None:
-    """One draw, or None if it is not valid. Both generators end where the published code leaves them."""
+    """One draw, or None if it is not valid. Both generators end where the published code ends."""
     letters = LETTERS[: parameters.alphabet_size - 1]
     shared = shuffler.sample(letters, parameters.ambiguities) if parameters.ambiguities else []
     blocks = [(x, 1) for x in letters if x not in shared]

@@ -140,6 +140,7 @@ class Grammar:
     def distance_to_end(self) -> NDArray[np.int64]:
         """(n_states,) transitions on the shortest way to the end; n_states where there is none."""
         distance = np.full(self.n_states + 1, self.n_states, dtype=np.int64)
+        better: NDArray[np.int64]
         distance[self.end] = 0
         while True:  # successor -1 reads the sentinel in the last place
             better = np.minimum(distance[:-1], distance[self.successor].min(axis=1) + 1)
@@ -202,7 +203,7 @@ class Grammar:
             raise UsageError(
                 explain("grammar file", f"no {', '.join(sorted(missing))}", "all five keys")
             )
-        return assemble(**{key: content[key] for key in content})
+        return assemble(**{key: content[key] for key in content}, dead_ends=True)
 
 
 def _spectral_radius(matrix: NDArray[np.float64]) -> float:

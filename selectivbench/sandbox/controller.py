@@ -6,7 +6,7 @@ import math
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -75,7 +75,10 @@ class Child:
     def progress(self) -> tuple[int, float]:
         """(steps done, mean training loss since the last report)."""
         meta = self._answer("progress").meta
-        return int(meta["step"]), float(meta["loss"])
+        step, loss = meta.get("step"), meta.get("loss")
+        if type(step) is not int or type(loss) is not float:
+            raise ProtocolError(explain("progress", dict(meta), "a step and a loss"))
+        return step, loss
 
     def logits(self, batch: Batch) -> Logits:
         """The answer to ``ask(batch)``: (B, T, n_classes), checked for its shape."""
@@ -124,11 +127,23 @@ class Child:
         self.enter("build", BUILD_DEADLINE)
         self._process.channel.send("order", order.to_meta())
         meta = self._answer("built").meta
-        self.built = Built(meta["parameters"], meta["oversize"], meta["state_size"])
+        self.built = _built(meta)
 
     def finish(self) -> None:
         """Say that no more is wanted."""
         self._process.channel.send("finish")
+
+
+def _built(meta: Mapping[str, Any]) -> Built:
+    """What a child said, of whatever types it chose."""
+    parameters, oversize, state = (
+        meta.get(name) for name in ("parameters", "oversize", "state_size")
+    )
+    if type(parameters) is not int or type(oversize) is not bool:
+        raise ProtocolError(explain("built", dict(meta), "a count of parameters, true or false"))
+    if not (state is None or type(state) is int) or min(parameters, state or 0) < 0:
+        raise ProtocolError(explain("built", dict(meta), "counts of 0 or more"))
+    return Built(parameters, oversize, state)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 
 from selectivbench.errors import ChildCrashed
 from selectivbench.sandbox.child import serve
@@ -82,10 +83,9 @@ def _reap(reply: Channel, pid: int, pidfd: int) -> None:
 
 def _kill_all(children: dict[int, int]) -> None:
     for pid in children.values():
-        try:
-            os.killpg(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue  # it had just ended
+        for kill in (os.killpg, os.kill):  # a child that was just forked leads no group yet
+            with suppress(ProcessLookupError):  # it had just ended
+                kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

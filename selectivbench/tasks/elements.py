@@ -18,6 +18,7 @@ from selectivbench.tasks.base import Dataset, Levels
 from selectivbench.tasks.checks import checked_indices, require_disjoint, require_memory
 from selectivbench.walks import Walker
 
+NO_DISTRACTORS = Distractors()
 Gap = tuple[int, int]
 """Least and most gap steps after an element; the published draw gives the ends half weight."""
 
@@ -28,7 +29,8 @@ class Plan:
 
     ambiguities: of the grammar, whose depth is the same and whose alphabet is one more.
     elements: symbols of a sample; gap: blank steps after each, in training and validation.
-    gaps: the gap of each evaluation, None for that of training. noise: upper end of the noise on every entry.
+    gaps: the gap of each evaluation, None for that of training.
+    noise: upper end of the noise on every entry.
     train, held_out: samples.
     """
 
@@ -39,7 +41,7 @@ class Plan:
     gap: Gap = (1, 1)
     gaps: tuple[tuple[str, Gap | None], ...] = (("test", None),)
     noise: float = 0.0
-    distractors: Distractors = Distractors()
+    distractors: Distractors = NO_DISTRACTORS
 
     def longest(self) -> int:
         """Steps of the longest sample of any split."""
