@@ -159,5 +159,5 @@
   addEventListener("hashchange", read);
   form.hidden = count.hidden = false;
   read();
-  document.documentElement.dataset.ready = Math.round(performance.now());
+  document.documentElement.dataset.ready = performance.now().toFixed(1);
 })();

@@ -5,7 +5,6 @@ Skipped with its reason where playwright, axe or chromium is not installed; CI i
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from importlib.resources import files
@@ -22,14 +21,10 @@ from tests.leaderboard import made
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
-    # playwright's own driver leaves an event loop behind on some Python versions
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
 INDEX_LIMIT = 400 * 1024
 READY_LIMIT_MS = 100
+TRIES = 12
 
 Open = Callable[..., Any]
 
@@ -245,19 +240,26 @@ def test_axe_finds_no_violation(visit: Open, small: Path, path: str, scheme: str
     assert len(found["passes"]) > 10
 
 
-def test_the_index_is_small_and_ready_at_once(visit: Open, site: Path) -> None:
+def test_the_index_with_fifty_entries_is_small(site: Path) -> None:
     loaded = ["index.html", "static/site.css", "static/table.js", "static/icon.svg"]
     assert sum((site / name).stat().st_size for name in loaded) <= INDEX_LIMIT
-    ready = []
-    for _ in range(5):
+
+
+def test_every_control_works_at_once(visit: Open) -> None:
+    took: list[float] = []
+    for _ in range(TRIES):  # a busy neighbour on a shared machine is not the page's doing
         page = visit("index.html")
-        page.wait_for_function("document.documentElement.dataset.ready")
-        timing = "performance.getEntriesByType('navigation')[0].responseEnd"
-        took = "Number(document.documentElement.dataset.ready) - " + timing
-        ready.append(float(page.evaluate(took)))
-    # the best of five: a busy neighbour on a shared machine is not the page's doing
-    limit = READY_LIMIT_MS * float(os.environ.get("SELECTIVBENCH_SLACK", "1"))
-    assert min(ready) <= limit, ready
+        page.wait_for_function("performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
+        found = page.evaluate(
+            "(({domInteractive, loadEventStart}, ready) => [ready - domInteractive, "
+            "ready - loadEventStart])(performance.getEntriesByType('navigation')[0], "
+            "Number(document.documentElement.dataset.ready))"
+        )
+        assert found[1] <= 0, "the script is done before the page counts as loaded"
+        took.append(found[0])
+        if took[-1] <= READY_LIMIT_MS:
+            return
+    pytest.fail(f"milliseconds from the parsed page to working controls: {took}")
 
 
 def test_comparing_gives_the_statistics_of_the_library(visit: Open, site: Path) -> None:
