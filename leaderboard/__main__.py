@@ -1,4 +1,4 @@
-"""``python -m leaderboard build | add | check | serve``"""
+"""``python -m leaderboard build | add | check | summary | serve``"""
 
 from __future__ import annotations
 
@@ -38,10 +38,14 @@ def _parser() -> argparse.ArgumentParser:
     add = commands.add_parser("add", help="copy records and their sources into the results")
     add.add_argument("paths", type=Path, nargs="+", metavar="RECORDS", help="files or folders")
     add.add_argument("--results", type=Path, default=RESULTS, help="default: leaderboard/results")
+    add.add_argument("--verified", action="store_true", help="set the mark (scoring workflow only)")
     add.set_defaults(run=_add)
     check = commands.add_parser("check", help="say which records cannot be used, and why")
     check.add_argument("paths", type=Path, nargs="*", default=[RESULTS], metavar="FOLDER")
     check.set_defaults(run=_check)
+    summary = commands.add_parser("summary", help="print a Markdown table of records")
+    summary.add_argument("paths", type=Path, nargs="*", default=[RESULTS], metavar="FOLDER")
+    summary.set_defaults(run=_summary)
     serve = commands.add_parser("serve", help="look at a built site in a browser")
     serve.add_argument("--out", type=Path, default=Path("_site"), help="default: %(default)s")
     serve.add_argument("--port", type=int, default=8000, help="0 takes any; default: %(default)s")
@@ -64,7 +68,7 @@ def _build(options: argparse.Namespace) -> int:
 def _add(options: argparse.Namespace) -> int:
     from leaderboard.store import add
 
-    added = add(options.paths, options.results)
+    added = add(options.paths, options.results, options.verified)
     for stem in added.new:
         print(f"added {stem}")
     print(f"{len(added.new)} added, {len(added.same)} there already, {len(added.refused)} refused")
@@ -81,6 +85,14 @@ def _check(options: argparse.Namespace) -> int:
         f"{len(loaded.cases)} usable, {len(loaded.refused)} refused, {len(unstored)} without source"
     )
     return code
+
+
+def _summary(options: argparse.Namespace) -> int:
+    from leaderboard.summary import markdown
+
+    loaded = load(options.paths)
+    print(markdown(loaded), end="")
+    return FINE
 
 
 def _serve(options: argparse.Namespace) -> int:

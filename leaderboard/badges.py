@@ -35,6 +35,8 @@ def message(standing: Standing) -> str:
     The words, not the colour, carry it.
     """
     if standing.overall is None:
-        passed = sum(cell.verdict == "pass" for cell in standing.cells.values())
-        return f"{passed} of {len(standing.cells)} tasks passed"
+        cells = standing.cells.values()
+        if all(cell.verdict == "ran" for cell in cells):
+            return f"{len(cells)} tasks run"
+        return f"{sum(cell.verdict == 'pass' for cell in cells)} of {len(cells)} tasks passed"
     return f"{standing.overall.value:.3f}, rank {standing.rank}"

@@ -120,19 +120,25 @@ def _large(label: str, part: Panel, axes: Axes) -> Svg:
     y = scale(ys, HEIGHT - BOTTOM, TOP)
     _frame(svg, x, y, axes)
     _draw(svg, part, x, y)
-    _spread(svg, part.lines[:COLOURS], x, y)
+    _spread(svg, [line for line in part.lines[:COLOURS] if not line.level], x, y)
     return svg
 
 
-def strips(label: str, rows: Sequence[Strip]) -> Svg:
-    """A row for each task: a band from floor to ceiling, the bar across, a dot for each seed."""
-    left = 24 + CHAR * max(len(row.name) for row in rows)
+def strips(label: str, rows: Sequence[Strip], refs: Sequence[tuple[str, float]] = ()) -> Svg:
+    """A row for each: a band from floor to ceiling, the bar across, a dot for each seed.
+
+    refs are named levels drawn through all rows.
+    """
+    left = 24 + 1.12 * CHAR * max(len(row.name) for row in rows)
     svg = Svg(WIDTH, 26.0 * len(rows) + 58, label)
-    x = scale(_spans(rows), left, WIDTH - 20)
+    x = scale([*_spans(rows), *(value for _, value in refs)], left, WIDTH - 20)
     bottom = 26.0 * len(rows) + 14
     for tick in x.ticks:
         svg.line(x(tick), 8, x(tick), bottom, "grid")
         svg.text(x(tick), bottom + 14, number(tick), "middle", "soft")
+    for name, value in refs:
+        svg.line(x(value), 12, x(value), bottom, "ref")
+        svg.text(x(value), 9, name, "middle", "soft")
     for place, row in enumerate(rows):
         _strip(svg, row, x, 26.0 * place + 22, left)
     keys = "┃ bar   ¦ floor, ceiling   ○ seed   | mean"
@@ -151,7 +157,7 @@ def _strip(svg: Svg, row: Strip, x: Scale, y: float, left: float) -> None:
         if level is not None:
             svg.line(x(level), y - 9, x(level), y + 9, "ref")
     if row.floor is not None and row.ceiling is not None:
-        svg.line(x(row.floor), y, x(row.ceiling), y, "axis")
+        svg.line(x(row.floor), y, x(row.ceiling), y, "grid")
     if row.bar is not None:
         svg.line(x(row.bar), y - 9, x(row.bar), y + 9, "bar")
     for seed, value in row.seeds:
@@ -174,6 +180,8 @@ def _draw(svg: Svg, part: Panel, x: Scale, y: Scale) -> None:
         points = [(x(a), y(b)) for a, b in line.points]
         if line.level:
             svg.path(points, "ref", line.name)
+            if svg.width == WIDTH:
+                svg.text(points[0][0] + 4, points[0][1] - 4, line.name, cls="soft")
             continue
         series = min(place, COLOURS)
         small = svg.width != WIDTH
@@ -250,5 +258,4 @@ def _spread(svg: Svg, lines: Sequence[Line], x: Scale, y: Scale) -> None:
     ends = [(y(line.points[-1][1]), place, line) for place, line in enumerate(lines)]
     for at, place, line in sorted(ends, key=lambda end: end[:2]):
         lowest = max(at, lowest + 13)
-        colour = "soft" if line.level else f"t{place}"
-        svg.text(x(line.points[-1][0]) + 8, lowest + 4, line.name[:20], cls=colour)
+        svg.text(x(line.points[-1][0]) + 8, lowest + 4, line.name[:20], cls=f"t{place}")

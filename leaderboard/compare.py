@@ -26,7 +26,7 @@ def _group(profile: str, device: str, standings: Sequence[Standing]) -> dict[str
         "id": f"{profile}-{device}",
         "title": f"{profile} · {device}",
         "order": [_name(key) for key in keys],
-        "training": {_name(key): TRAINING.get(key[0], _name(key)) for key in keys},
+        "training": {_name(key): _name((TRAINING.get(key[0], key[0]), key[1])) for key in keys},
         "labels": {_name(key): key_label(key) for key in keys},
         "entries": [_entry(s, keys) for s in standings],
     }

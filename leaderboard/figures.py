@@ -34,6 +34,22 @@ class Chart:
         return to_csv(self.columns, self.rows)
 
 
+@dataclass(frozen=True)
+class SplitKind:
+    """Test splits that differ by one number, at the end of their names."""
+
+    id: str
+    prefix: str
+    axis: str
+    note: str
+
+
+SPLITS = (
+    SplitKind("gaps", "test-gap", "gap length", "training has gaps of 1 to 10"),
+    SplitKind("lengths", "test-", "sequence length", "training is at the shortest or below"),
+)
+
+
 _COSTS: tuple[tuple[str, str, str, Callable[[Standing], float | None]], ...] = (
     ("state", "state size", "floats carried for each layer and sequence", lambda s: s.state_size),
     ("parameters", "parameters", "trained numbers", lambda s: s.parameters),
@@ -101,7 +117,8 @@ def of_entry(standing: Standing) -> list[Chart]:
     stem = f"charts/{standing.entry.id}-{standing.profile}-{standing.device}"
     own = f"{standing.profile}-{standing.device}"
     found = [_seeds(cells, stem, own), _curves(cells, stem, own)]
-    found += [_gaps(cells, stem, own), _ambiguity(cells, stem, own)]
+    found += [_splits(cells, stem, own, kind) for kind in SPLITS]
+    found.append(_ambiguity(cells, stem, own))
     return [chart for chart in found if chart is not None]
 
 
@@ -164,36 +181,36 @@ def _steps(curve: Sequence[Point], told: bool) -> tuple[tuple[float, float], ...
     return tuple((float(p.step), p.accuracy) for p in curve if p.accuracy is not None)
 
 
-def _gaps(cells: Sequence[Cell], stem: str, own: str) -> Chart | None:
-    """Accuracy against the gap length of the split, floor and ceiling beside it."""
-    table = [row for cell in cells for row in gap_rows(cell)]
+def _splits(cells: Sequence[Cell], stem: str, own: str, kind: SplitKind) -> Chart | None:
+    """Accuracy against the number in the names of the splits, floor and ceiling beside it."""
+    table = [row for cell in cells for row in split_rows(cell, kind)]
     if len({row[1] for row in table}) < 2:
         return None
-    drawn = panels(
-        "Accuracy against the longest gap in the test data",
-        [Panel("", _levelled(table))],
-        Axes("gap length", "accuracy", log=True),
-    )
     return Chart(
-        f"gaps-{own}",
-        "Accuracy against gap length",
-        "trained on the shortest",
-        f"{stem}-gaps",
-        drawn,
-        ("task", "gap", "accuracy", "floor", "ceiling"),
+        f"{kind.id}-{own}",
+        f"Accuracy against {kind.axis}",
+        kind.note,
+        f"{stem}-{kind.id}",
+        panels(
+            f"Accuracy against {kind.axis}",
+            [Panel("", _levelled(table))],
+            Axes(kind.axis, "accuracy", log=True),
+        ),
+        ("task", kind.id, "accuracy", "floor", "ceiling"),
         tuple(table),
     )
 
 
-def gap_rows(cell: Cell) -> list[tuple[Any, ...]]:
-    """(task, gap, accuracy, floor, ceiling), means over seeds, of each split named by a gap."""
+def split_rows(cell: Cell, kind: SplitKind) -> list[tuple[Any, ...]]:
+    """(task, number, accuracy, floor, ceiling), means over seeds, of each split of a kind."""
     groups: dict[int, list[tuple[float, float, float]]] = {}
     for case in cell.cases:
         for part in case.record.evaluations:
-            gap = number_in(part.split) if "gap" in part.split else None
-            if gap:
-                groups.setdefault(gap, []).append((part.accuracy, part.floor, part.ceiling))
-    return [(task_label(cell), gap, *_means(groups[gap])) for gap in sorted(groups)]
+            digits = part.split.removeprefix(kind.prefix)
+            if part.split.startswith(kind.prefix) and digits.isdecimal() and number_in(digits):
+                found = groups.setdefault(number_in(digits) or 0, [])
+                found.append((part.accuracy, part.floor, part.ceiling))
+    return [(task_label(cell), size, *means(groups[size])) for size in sorted(groups)]
 
 
 def _ambiguity(cells: Sequence[Cell], stem: str, own: str) -> Chart | None:
@@ -225,10 +242,10 @@ def ambiguity_rows(cell: Cell) -> list[tuple[Any, ...]]:
         for r in (c.record for c in cell.cases)
         if r.accuracy is not None and r.floor is not None and r.ceiling is not None
     ]
-    return [(cell.task, ambiguity, *_means(found))] if ambiguity and found else []
+    return [(cell.task, ambiguity, *means(found))] if ambiguity and found else []
 
 
-def _means(rows: Sequence[tuple[float, float, float]]) -> tuple[float, ...]:
+def means(rows: Sequence[tuple[float, float, float]]) -> tuple[float, ...]:
     return tuple(sum(column) / len(rows) for column in zip(*rows, strict=True))
 
 
@@ -241,53 +258,3 @@ def _levelled(table: Sequence[tuple[Any, ...]]) -> tuple[Line, ...]:
         points = tuple((float(x), sum(v) / len(v)) for x, v in zip(xs, by_x, strict=True))
         lines.append(Line(name, points, level=name != "accuracy"))
     return tuple(lines)
-
-
-def of_task(name: str, profile: str, rows: Sequence[tuple[Standing, Cell]]) -> list[Chart]:
-    """The difficulty curve of all entries: against gap length, or against ambiguity."""
-    found = []
-    for kind, axis, get in (
-        ("gaps", "gap length", gap_rows),
-        ("ambiguity", "ambiguity", ambiguity_rows),
-    ):
-        chart = _difficulty(name, profile, rows, kind, axis, get)
-        if chart is not None:
-            found.append(chart)
-    return found
-
-
-def _difficulty(
-    name: str,
-    profile: str,
-    rows: Sequence[tuple[Standing, Cell]],
-    kind: str,
-    axis: str,
-    get: Callable[[Cell], list[tuple[Any, ...]]],
-) -> Chart | None:
-    table = [(s.entry.name, *row[1:]) for s, cell in rows for row in get(cell)]
-    if len({row[1] for row in table}) < 2:
-        return None
-    by_entry: dict[str, list[tuple[float, float]]] = {}
-    for entry, x, value, *_ in table:
-        by_entry.setdefault(entry, []).append((float(x), value))
-    lines = [Line(entry, tuple(sorted(points))) for entry, points in by_entry.items()]
-    lines.sort(key=lambda line: (-sum(y for _, y in line.points) / len(line.points), line.name))
-    drawn = panels(
-        f"Accuracy of every entry against {axis}",
-        [Panel("", tuple(lines), _level_refs(table))],
-        Axes(axis, "accuracy", log=kind == "gaps"),
-    )
-    return Chart(
-        f"{kind}-{profile}",
-        f"Accuracy against {axis}",
-        "the best six are named; a hover or the CSV names all",
-        f"charts/{name}-{profile}-{kind}",
-        drawn,
-        ("entry", kind, "accuracy", "floor", "ceiling"),
-        tuple(table),
-    )
-
-
-def _level_refs(table: Sequence[tuple[Any, ...]]) -> tuple[tuple[str, float], ...]:
-    floors, ceilings = [row[3] for row in table], [row[4] for row in table]
-    return (("floor", sum(floors) / len(floors)), ("ceiling", sum(ceilings) / len(ceilings)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results"
 SOURCES = "sources"
+MANIFEST = "manifest.json"
 LARGEST_FILE = 4 * 2**20
 
 BarOf = Callable[[str, str, str], Bar | None]
@@ -87,7 +88,29 @@ def load(folders: Iterable[Path], bars: BarOf = bar_for) -> Loaded:
             refused.append(Refusal(shown, _reason(error)))
         else:
             cases[path.stem] = share(replace(case, record=judged(case.record, bars)))
+    refused += missing(roots, {*cases, *(Path(refusal.file).stem for refusal in refused)})
     return Loaded(tuple(cases[stem] for stem in sorted(cases)), tuple(refused), roots)
+
+
+def missing(roots: Iterable[Path], seen: Collection[str]) -> list[Refusal]:
+    """What the last run of a folder expected and did not write: never silently absent."""
+    found = []
+    for root in roots:
+        for case, stem in sorted(_expected(root / "session" / MANIFEST).items()):
+            if stem not in seen:
+                reason = f"missing: the last run expected it as {clip(case)}; run that case again."
+                found.append(Refusal(f"{clip(stem, 200)}.json", reason))
+    return found
+
+
+def _expected(manifest: Path) -> dict[str, str]:
+    """Record stems by case id; a run that was killed while it wrote leaves nothing to expect."""
+    try:
+        data = json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    pairs = data.items() if isinstance(data, dict) else ()
+    return {str(case): str(stem) for case, stem in pairs}
 
 
 def read(path: Path) -> Case:
@@ -112,7 +135,9 @@ def judged(record: Record, bars: BarOf = bar_for) -> Record:
     bar = bars(who.task, who.profile, who.variant)
     if record.status not in ("pass", "fail") or bar is None or record.score is None:
         return record
-    return replace(record, status="pass" if record.score >= bar.bar else "fail")
+    if record.score >= bar.bar:
+        return replace(record, status="pass", cause="")
+    return replace(record, status="fail", cause="")  # score and bar stand beside it on every page
 
 
 def frame(folder: Path | str = RESULTS) -> pd.DataFrame:
@@ -133,8 +158,13 @@ def _files(roots: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
             raise UsageError(
                 explain("records folder", str(root), "an existing folder", "run some cases first")
             )
-        for path in sorted(root.rglob("*.json")):
+        for path in record_files(root):
             yield path, clip(path.relative_to(root).as_posix(), 300)
+
+
+def record_files(folder: Path) -> list[Path]:
+    """Every file below a folder that should be a record."""
+    return sorted(path for path in folder.rglob("*.json") if path.name != MANIFEST)
 
 
 def _reason(error: Exception) -> str:

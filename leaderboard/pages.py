@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from leaderboard.figures import Chart, of_task
+from leaderboard.figures import Chart
 from leaderboard.load import Case
 from leaderboard.rank import OVERALL, Cell, Key, Standing
+from leaderboard.task_figures import of_task
 from leaderboard.view import HERE, key_label, key_order, level, task_title
 
 Context = dict[str, Any]
@@ -42,10 +43,10 @@ class Group:
     keys: tuple[Key, ...]
 
 
-def examples() -> Mapping[str, Mapping[str, str]]:
-    """The committed summary and drawn example of each task."""
+def examples() -> Mapping[str, Mapping[str, Any]]:
+    """The committed summary, drawn example and windows of each task."""
     text = (HERE / "examples.json").read_text(encoding="utf-8")
-    data: Mapping[str, Mapping[str, str]] = json.loads(text)
+    data: Mapping[str, Mapping[str, Any]] = json.loads(text)
     return data
 
 
@@ -121,16 +122,17 @@ def entry_part(standing: Standing, charts: Sequence[Chart]) -> Context:
     return {
         "standing": standing,
         "cells": cells,
-        "failures": [c for cell in cells for c in cell.cases if _told(c)],
+        "failures": [c for cell in cells for c in cell.cases if _told(c, cell)],
         "command": command(standing),
         "environment": _environment(standing),
         "charts": charts,
     }
 
 
-def _told(case: Case) -> bool:
-    record = case.record
-    return record.status not in ("pass", "skip") and (record.status != "fail" or bool(record.cause))
+def _told(case: Case, cell: Cell) -> bool:
+    """Whether a failure needs words: a score below its bar speaks for itself."""
+    status = case.record.status
+    return status not in ("pass", "skip") and not (status == "fail" and cell.bar is not None)
 
 
 def command(standing: Standing) -> str:
@@ -196,6 +198,7 @@ def task(name: str, standings: Sequence[Standing]) -> Context:
 
 
 def _task_part(task: str, profile: str, rows: Sequence[tuple[Standing, Cell]]) -> Context:
+    windows = examples().get(task, {}).get("windows", {}).get(profile, {})
     by_variant: dict[str, list[Cell]] = defaultdict(list)
     by_standing: dict[tuple[str, str], tuple[Standing, dict[str, Cell]]] = {}
     for standing, cell in sorted(rows, key=lambda r: key_order((task, r[1].variant))):
@@ -205,8 +208,9 @@ def _task_part(task: str, profile: str, rows: Sequence[tuple[Standing, Cell]]) -
     return {
         "profile": profile,
         "rows": sorted(by_standing.values(), key=_best_first),
-        "variants": [_variant(name, cells) for name, cells in by_variant.items()],
-        "charts": of_task(task, profile, rows),
+        "variants": [_variant(n, cells, windows.get(n, ())) for n, cells in by_variant.items()],
+        "windows": max(map(len, windows.values()), default=0),
+        "charts": of_task(task, profile, rows, windows),
     }
 
 
@@ -218,12 +222,13 @@ def _best_first(row: tuple[Standing, Mapping[str, Cell]]) -> tuple[bool, float, 
     return not values, -mean, standing.entry.id, standing.device
 
 
-def _variant(name: str, cells: Sequence[Cell]) -> Context:
+def _variant(name: str, cells: Sequence[Cell], windows: Sequence[float]) -> Context:
     return {
         "name": name,
         "floor": _average(cells, "floor"),
         "ceiling": _average(cells, "ceiling"),
         "bar": cells[0].bar,
+        "windows": windows,
     }
 
 

@@ -59,7 +59,7 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """pass, fail, incomplete, or the worst other status of its cases."""
+        """pass, fail, ran (nothing failed, but no bar is set), incomplete, or another status."""
         statuses = [c.record.status for c in self._counted()]
         other = [s for s in statuses if s not in ("pass", "fail")]
         if other:
@@ -68,7 +68,7 @@ class Cell:
             return "incomplete"
         if self.bar is not None and self.mean is not None:
             return "pass" if self.mean.value >= self.bar.bar else "fail"
-        return "pass" if set(statuses) == {"pass"} else "fail"
+        return "ran" if set(statuses) == {"pass"} else "fail"
 
     def _counted(self) -> list[Case]:
         return [c for c in self.cases if c.record.identity.seed in self.wanted]

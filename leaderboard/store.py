@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from leaderboard.load import SOURCES, Case, Refusal, read
+from leaderboard.load import SOURCES, Case, Refusal, read, record_files
 from selectivbench.errors import RecordError, UsageError, explain
 
+UNGUARDED = ("none",)
+"""Isolation of a run inside the controller's own process: good for a debugger, not for a mark."""
 LARGEST_SOURCE = 2**20
 
 
@@ -23,14 +25,18 @@ class Added:
     refused: tuple[Refusal, ...]
 
 
-def add(paths: Iterable[Path], results: Path) -> Added:
-    """Check records (files or folders) and copy them with sources; a bad one stops no other."""
+def add(paths: Iterable[Path], results: Path, verified: bool = False) -> Added:
+    """Check records (files or folders) and copy them with sources; a bad one stops no other.
+
+    verified: set the mark. Only the scoring workflow may ask for it: its records come from a
+    trusted runner and a cold cache. Without it a record keeps the mark that it has.
+    """
     new: list[str] = []
     same: list[str] = []
     refused: list[Refusal] = []
     for path in _records(paths):
         try:
-            stem, copied = _add(path, results)
+            stem, copied = _add(path, results, verified)
             (new if copied else same).append(stem)
         except (RecordError, OSError, UnicodeDecodeError) as error:
             refused.append(Refusal(str(path), str(error)[:500]))
@@ -40,30 +46,35 @@ def add(paths: Iterable[Path], results: Path) -> Added:
 def _records(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            yield from sorted(path.rglob("*.json"))
+            yield from record_files(path)
         elif path.exists():
             yield path
         else:
             raise UsageError(explain("record", str(path), "an existing file or folder"))
 
 
-def _add(path: Path, results: Path) -> tuple[str, bool]:
+def _add(path: Path, results: Path, verified: bool) -> tuple[str, bool]:
     case = read(path)
+    if verified and case.record.isolation in UNGUARDED:
+        allowed = "a record made in a sandbox"
+        raise RecordError(explain("isolation", case.record.isolation, allowed, "score it again"))
+    if verified:
+        case = replace(case, record=replace(case.record, verified=True))
     sha = case.record.identity.source_sha256
     source = _source(path, sha, results)
     target = results / path.name
     if target.exists():
-        return path.stem, _newer(case, target) and _copy(path, target)
+        return path.stem, _newer(case, target) and _write(case, target)
     (results / SOURCES).mkdir(parents=True, exist_ok=True)
     if source.parent != results / SOURCES:
         _copy(source, results / SOURCES / source.name)
-    return path.stem, _copy(path, target)
+    return path.stem, _write(case, target)
 
 
 def _newer(case: Case, target: Path) -> bool:
     """Whether a record replaces the one of the same identity: verified before not, then by date."""
     old = read(target)
-    if old.sha == case.sha:
+    if (old.moment, old.record) == (case.moment, case.record):
         return False
     if (case.record.verified, case.moment) < (old.record.verified, old.moment):
         raise RecordError(f"{target.name} is there already, and it is verified or newer; keep it.")
@@ -86,6 +97,15 @@ def _source(path: Path, sha: str, results: Path) -> Path:
         explain(f"source {sha[:12]}….py", "none", f"a file in {SOURCES}/ beside the record",
                 "re-run the case, or put the submission there under its sha256")
     )  # fmt: skip
+
+
+def _write(case: Case, target: Path) -> bool:
+    """The record with its curve; the same bytes as the file's unless the mark was set."""
+    whole = replace(case.record, curve=case.curve())
+    part = target.with_name(target.name + ".part")
+    part.write_text(whole.to_json(), encoding="utf-8")
+    part.replace(target)
+    return True
 
 
 def _copy(source: Path, target: Path) -> bool:

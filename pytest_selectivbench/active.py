@@ -18,6 +18,7 @@ from pytest_selectivbench.lab import Lab, manifest_path, spread_gpus
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines, row_of
 from selectivbench.machine import gpu_count, versions
+from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.store import RecordStore
 
@@ -50,7 +51,8 @@ class ActivePlugin:
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
             progress = Progress.on(sys.__stdout__) if sys.__stdout__ else Progress(None)
-            config.stash[LAB] = Lab(store, plan.device.kind, isolation, settings.gate, progress)
+            launchers = Launchers(plan.device.kind, isolation)
+            config.stash[LAB] = Lab(store, launchers, settings.gate, progress)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:

@@ -22,6 +22,7 @@ TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("device", "auto", "auto, cpu or cuda"),
     ("steps", "", "cut the training budget to N steps; kept apart from full results"),
     ("isolate", "1", ISOLATE_HELP),
+    ("validity", "auto", "validity checks too: yes, no, or auto (the quick ones, in smoke)"),
 )
 FLAGS: tuple[tuple[str, str], ...] = (
     ("rerun", "train again where a record could be re-used"),
@@ -41,6 +42,7 @@ class Settings:
     device: str
     steps: int | None
     isolate: str
+    validity: str
     rerun: bool
     gate: bool
 
@@ -76,6 +78,7 @@ def read(config: pytest.Config) -> Settings | None:
         device=_value(config, "device"),
         steps=_number("steps", text, 1) if (text := _value(config, "steps")) else None,
         isolate=_value(config, "isolate"),
+        validity=_choice("validity", _value(config, "validity"), ("auto", "yes", "no")),
         rerun=_value(config, "rerun"),
         gate=not _value(config, "no_gate"),
     )
@@ -88,6 +91,14 @@ def _value(config: pytest.Config, name: str) -> Any:
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _choice(name: str, text: str, allowed: tuple[str, ...]) -> str:
+    from selectivbench.errors import UsageError, explain, near
+
+    if text not in allowed:
+        raise UsageError(explain(f"--selectiv-{name}", text, near(text, allowed)))
+    return text
 
 
 def _number(name: str, text: str, least: int) -> int:

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 SOURCE = "selectivbench.kernels"
 
@@ -23,13 +24,14 @@ def kernels() -> ModuleType:
     The cache lies in ``NUMBA_CACHE_DIR``, else in a folder of the user named after the source's
     content, so that an install that cannot be written to works, and an edited source recompiles.
     """
-    from numba import config
+    import numba
 
+    config: Any = numba.config  # its attributes are made at run time
     before = config.CACHE_DIR
     folder = Path(before) if before else cache_folder()
     if folder is not None and not folder.exists():
         print(f"selectivbench: compiling kernels once, cached in {folder}", file=sys.stderr)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)  # another worker may be as far
     config.CACHE_DIR = str(folder or "")
     try:
         return import_module(SOURCE)
@@ -51,7 +53,8 @@ def cache_folder() -> Path | None:
 def _content_name() -> str:
     """``kernels-`` and a digest of all that the machine code depends on, bar the processor."""
     spec = find_spec(SOURCE)
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     sources = sorted(Path(spec.origin).parent.glob("*.py"))
     parts = (
         *(source.read_bytes() for source in sources),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.compiled import kernels
+from selectivbench.errors import UsageError, explain
 from selectivbench.walks import Walker
 
 
@@ -28,6 +29,14 @@ class Distractors:
     probability: float = 0.0
     onset: int = 0
     after_end: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability < 1:
+            raise UsageError(
+                explain("distractor probability", self.probability, "0 or more, below 1")
+            )
+        if self.onset < 0:
+            raise UsageError(explain("distractor onset", self.onset, "an element, 0 or more"))
 
     def foreign(self, walker: Walker) -> NDArray[np.bool_]:
         """(n_states, n_symbols): which symbols do not follow a state grammatically."""
@@ -45,6 +54,10 @@ class Oracle:
     walker: Walker
     length: int
     distractors: Distractors = Distractors()
+
+    def __post_init__(self) -> None:
+        if self.length < 2:
+            raise UsageError(explain("elements of a walk", self.length, "2 or more"))
 
     def filter(
         self, tokens: NDArray[np.int16], *, want_next: bool = False
@@ -70,6 +83,8 @@ class Oracle:
 
     def window(self, tokens: NDArray[np.int16], k: int) -> NDArray[np.int16]:
         """The likeliest state given the last k tokens alone, (B, E); the string's age is unknown."""
+        if k < 1:
+            raise UsageError(explain("window", k, "1 token or more"))
         symbol_of = self.walker.grammar.symbol_of
         members = np.argsort(symbol_of, kind="stable")
         first = np.searchsorted(symbol_of[members], np.arange(symbol_of.max() + 2))
@@ -81,9 +96,9 @@ class Oracle:
     @cached_property
     def opening(self) -> NDArray[np.float64]:
         """(n_states,): the distribution of a string's first state, given that it ends in time."""
-        odds = np.zeros(self.walker.grammar.n_states)
+        odds: NDArray[np.float64] = np.zeros(self.walker.grammar.n_states)
         odds[self.walker.starts] = self.walker.survive[-1][self.walker.starts]
-        return odds / odds.sum()
+        return np.asarray(odds / odds.sum())
 
     @cached_property
     def ages(self) -> NDArray[np.float64]:
@@ -133,7 +148,7 @@ class Oracle:
         survive, grammar = self.walker.survive, self.walker.grammar
         room = len(survive) - 1 - age
         after = survive[room - 1][np.maximum(grammar.successor, 0)]
-        return grammar.chance * after / np.maximum(survive[room], 1e-300)[:, None]
+        return np.asarray(grammar.chance * after / np.maximum(survive[room], 1e-300)[:, None])
 
     @cached_property
     def seen(self) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from selectivbench import machine
+from selectivbench.checks import trained_state
 from selectivbench.dialogue import evaluate, fit
 from selectivbench.errors import ChildError
 from selectivbench.metrics import score
@@ -80,13 +81,21 @@ def run(
     clock = _Clock()
     child = None
     try:
-        with opened(launcher, _order(job, data)) as child:
+        with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
             curve = timed(lambda: fit(child, data[job.tasks[0]], job.plan, job.seed, tracker))
             clock.lap("fit")
             draft = replace(draft, curve=curve)
-            figures = {task: evaluate(child, data[task]) for task in job.tasks}
-            clock.lap("evaluate")
+            if job.profile.apart:
+                state = trained_state(child)
+                draft = replace(draft, saved_numbers=state.numbers)
+            else:
+                figures = _examined(job, child, data)
+        if job.profile.apart:  # nothing but the state goes on to see the test inputs
+            with opened(launcher, order_of(job, data)) as second:
+                second.load(state)
+                figures = _examined(job, second, data)
+        clock.lap("evaluate")
     except ChildError as error:
         draft = replace(draft, status=error.status, cause=str(error))
         figures = {}
@@ -94,7 +103,14 @@ def run(
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
 
 
-def _order(job: Job, data: Mapping[Task, Dataset]) -> Order:
+def _examined(
+    job: Job, child: Child, data: Mapping[Task, Dataset]
+) -> dict[Task, tuple[Evaluation, ...]]:
+    return {task: evaluate(child, data[task]) for task in job.tasks}
+
+
+def order_of(job: Job, data: Mapping[Task, Dataset]) -> Order:
+    """What the child of a job is told; its folder and user are the sandbox's to fill in."""
     trained, plan = data[job.tasks[0]], job.plan
     return Order(
         entry=job.submission.id,

@@ -55,8 +55,15 @@ class Walker:
         """(len(indices), length) state indices, bit for bit the published sequences of a seed.
 
         Sample i draws from ``default_rng(seed * i)``, so sample 0 is the same draw for every seed.
-        Raises UsageError when some string took more than 10,001 attempts, as published.
+        Raises UsageError when some string took more than 10,001 attempts, as published, or when a
+        walk can run into a state that nothing follows.
         """
+        stuck = self.grammar.reachable & (self.grammar.successor < 0).all(axis=1)
+        if stuck.sum() > 1:  # the end is one
+            got = f"a dead end, {self.grammar.states[int(np.flatnonzero(stuck)[0])]!r}"
+            raise UsageError(
+                explain("grammar", got, "a successor of every state", "use native walks")
+            )
         first, target, _ = self.rows
         words = seed_sequence(np.asarray(indices, dtype=np.uint64) * np.uint64(seed))
         walked = kernels().rejected_walks(

@@ -12,7 +12,8 @@
     title: body.rows[0],
     rows: [...body.rows].slice(1).map((row) => ({
       row,
-      text: row.textContent.toLowerCase(),
+      // name, id and family; "01" shall not find a date
+      text: `${row.cells[1].textContent} ${row.dataset.tags}`.toLowerCase(),
       tags: row.dataset.tags.split("|"),
     })),
   }));
@@ -21,6 +22,8 @@
   const fallback = { profile: board.dataset.profile };
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   let sort = "";
+  let moved = false;
+  let narrowed = false;
 
   const ascendingFirst = (id) => "asc" in heads[ids.indexOf(id)].dataset;
 
@@ -75,8 +78,9 @@
         });
         sorted = keyed.map((k) => k.item);
       }
-      body.append(...sorted.map((item) => item.row));
+      if (sort || moved) body.append(...sorted.map((item) => item.row));
     }
+    moved = sort !== "";
     heads.forEach((head) => {
       if (head.dataset.col !== id) head.removeAttribute("aria-sort");
       else head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
@@ -111,6 +115,8 @@
   function columns() {
     const on = new Set(optional.filter((box) => !box.checked).map((box) => box.value));
     const places = ids.map((id, at) => (on.has(id) ? at : -1)).filter((at) => at >= 0);
+    if (!on.size && !narrowed) return; // as the page came: nothing to touch
+    narrowed = on.size > 0;
     for (const head of heads) head.hidden = on.has(head.dataset.col);
     for (const { title, rows } of groups) {
       title.cells[0].colSpan = heads.length - places.length;
@@ -153,5 +159,5 @@
   addEventListener("hashchange", read);
   form.hidden = count.hidden = false;
   read();
-  document.documentElement.dataset.ready = Math.round(performance.now());
+  document.documentElement.dataset.ready = performance.now().toFixed(1);
 })();

@@ -14,6 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from selectivbench.errors import UsageError, explain
+from selectivbench.fla_cpu import missing
 from selectivbench.fla_cpu.table import (
     METHODS,
     NATIVE,
@@ -49,6 +50,7 @@ class Installation:
         for hook in METHODS:
             self._replace(hook)
         self._supplied = [hook for hook in SUPPLIED if self._supply(hook)]
+        missing.refuse_launches()
 
     def restore(self) -> None:
         for registry in self._registries:
@@ -58,6 +60,7 @@ class Installation:
             setattr(owner, name, method)
         for hook in self._supplied:
             setattr(import_module(hook.module), hook.name, None)
+        missing.allow_launches()
 
     def _supply(self, hook: Hook) -> bool:
         module = import_module(hook.module)

@@ -166,8 +166,8 @@ def flash_attn_func(
     n, m = q.shape[1], k.shape[1]
     left, right = window_size
     gap = torch.arange(n).unsqueeze(1) + (m - n) - torch.arange(m)
-    allowed = (gap <= (0 if causal else m)) & (gap <= (left if left >= 0 else m))
-    allowed = allowed & (gap >= -(right if right >= 0 else m))
+    ahead = 0 if causal else (right if right >= 0 else m)
+    allowed = (gap >= -ahead) & (gap <= (left if left >= 0 else m))
     whole = causal and n == m and window_size == (-1, -1)
     o = F.scaled_dot_product_attention(
         q.transpose(1, 2),

@@ -28,7 +28,7 @@ def high_product(context, a, b):
     """Upper 64 bits of a 64 x 64 bit product; NumPy's integers stop at 64 bits, LLVM's do not."""
     signature = types.uint64(types.uint64, types.uint64)
 
-    def build(context, builder, signature, args):  # noqa: ARG001
+    def build(context, builder, signature, args):
         wide = ir.IntType(128)
         left, right = (builder.zext(arg, wide) for arg in args)
         shifted = builder.lshr(builder.mul(left, right), ir.Constant(wide, 64))

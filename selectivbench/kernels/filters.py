@@ -16,10 +16,10 @@ def merge(table, weight, size, state, room, index, flag, extra):
     if extra <= 0.0:
         return size
     for i in range(size):
-        if table[i, 0] == state and table[i, 1] == room and table[i, 2] == index:
-            if table[i, 3] == flag:
-                weight[i] += extra
-                return size
+        same = table[i, 0] == state and table[i, 1] == room
+        if same and table[i, 2] == index and table[i, 3] == flag:
+            weight[i] += extra
+            return size
     table[size, 0], table[size, 1], table[size, 2], table[size, 3] = state, room, index, flag
     weight[size] = extra
     return size + 1

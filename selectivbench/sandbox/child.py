@@ -115,6 +115,8 @@ class Session:
             "train": self._train,
             "report": self._report,
             "predict": self._predict,
+            "save": self._save,
+            "load": self._load,
         }
         if frame.kind == "finish":
             return False
@@ -130,6 +132,12 @@ class Session:
 
     def _predict(self, frame: Frame) -> None:
         self.channel.send("logits", logits=self.trainer.predict(self._inputs(frame)))
+
+    def _save(self, frame: Frame) -> None:  # noqa: ARG002 - every handler takes its frame
+        self.channel.send("state", state=self.trainer.state())
+
+    def _load(self, frame: Frame) -> None:
+        self.trainer.load(frame.arrays["state"])
 
     def _inputs(self, frame: Frame) -> Any:
         return self.order.encoding.encode(frame.arrays["tokens"], frame.arrays["noise_seeds"])

@@ -31,11 +31,14 @@ from selectivbench.sandbox.exits import UNWATCHED, Exit
 from selectivbench.sandbox.launch import Launcher, Process
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Frame
+from selectivbench.sandbox.states import State, largest
 
 Logits = NDArray[np.float32]
 
 BUILD_DEADLINE = 180.0
 PREDICT_DEADLINE = 600.0
+LONGEST_TEXT = 4_000
+"""Characters of a traceback that are kept."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +88,24 @@ class Child:
 
     def logits(self, batch: Batch) -> Logits:
         """The answer to ``ask(batch)``: (B, T, n_classes), checked for its shape."""
-        logits = self._answer("logits").arrays.get("logits")
         wanted = (*batch.tokens.shape, self._n_classes)
+        logits = self._answer("logits", math.prod(wanted) * 4).arrays.get("logits")
         if logits is None or logits.shape != wanted or logits.dtype != np.float32:
             got = None if logits is None else (logits.shape, logits.dtype.name)
             raise ProtocolError(explain("logits", got, f"{wanted} float32"))
         return logits
+
+    def state(self) -> State:
+        """The trained state, for another child to predict with."""
+        self._process.channel.send("save")
+        raw = self._answer("state", largest(self.built.parameters)).arrays.get("state")
+        if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
+            raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
+        return State.read(raw)
+
+    def load(self, state: State) -> None:
+        """Give a child that was not trained the state of one that was."""
+        self._process.channel.send("load", state=state.raw)
 
     def together(self, send: Callable[[], None], receive: Callable[[], Any]) -> Any:
         """Send from a second thread while answers are read here, so that both sides keep busy."""
@@ -116,13 +131,15 @@ class Child:
             self._process.channel.close()  # wakes the reader
             raise
 
-    def _answer(self, kind: str) -> Frame:
-        frame = self._process.channel.receive(self._deadline)
+    def _answer(self, kind: str, most: int = 0) -> Frame:
+        """The next frame, which must be of a kind and within ``most`` bytes of arrays."""
+        frame = self._process.channel.receive(self._deadline, most)
         if frame.kind == "error":
             oom = frame.meta.get("status") == "oom"
-            raise (ChildOutOfMemory if oom else ChildFailed)(str(frame.meta.get("text")))
+            text = printable(str(frame.meta.get("text")))[-LONGEST_TEXT:]
+            raise (ChildOutOfMemory if oom else ChildFailed)(text)
         if frame.kind != kind:
-            raise ProtocolError(explain("answer", frame.kind, kind))
+            raise ProtocolError(explain("answer", frame.kind[:100], kind))
         return frame
 
     def start(self, order: Order) -> None:
@@ -143,6 +160,11 @@ def _built(meta: Mapping[str, Any]) -> Built:
     if not _whole(parameters) or type(oversize) is not bool or not (size is None or _whole(size)):
         raise ProtocolError(explain("built", dict(meta), "whole numbers and a truth value"))
     return Built(parameters, oversize, size)
+
+
+def printable(text: str) -> str:
+    """Without what could command a terminal: a submission's words are shown to people."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
 def _whole(value: Any) -> TypeGuard[int]:
@@ -198,7 +220,7 @@ def sweep(folder: str) -> None:
 def _explained(error: ChildError, child: Child) -> ChildError:
     """The same failure with its phase, how the process ended, and the last that it printed."""
     assert child.exit is not None, "it was ended first"
-    text = child.exit.output.strip()[-500:]
+    text = printable(child.exit.output).strip()[-500:]
     printed = f" It last printed: {text}" if text else ""
     if child.exit.out_of_memory:
         return ChildOutOfMemory(f"in phase {child.phase!r}: {child.exit}.{printed}")

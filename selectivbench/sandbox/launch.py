@@ -193,14 +193,13 @@ class InProcess:
         from selectivbench.sandbox.child import serve
         from selectivbench.sandbox.preload import preload
 
+        def served(channel: Channel) -> None:
+            serve(channel)
+            channel.close()  # as a process's end would
+
         preload(self._packages, self._device)
         ours, theirs = socket.socketpair()
-
-        def child() -> None:
-            with theirs:
-                serve(Channel(theirs))
-
-        thread = threading.Thread(target=child, daemon=True)
+        thread = threading.Thread(target=served, args=(Channel(theirs),), daemon=True)
         thread.start()
         return _Threaded(Channel(ours), thread)
 

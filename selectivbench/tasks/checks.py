@@ -65,18 +65,18 @@ def require_disjoint(codes: Codes, sizes: Mapping[str, int]) -> None:
     held_out = [split for split in sizes if split != "train"]
 
     def known(length: int | None) -> NDArray[np.uint64]:
-        return np.concatenate([_digest(codes(x, np.arange(sizes[x]), length)) for x in held_out])
+        return np.concatenate([digest(codes(x, np.arange(sizes[x]), length)) for x in held_out])
 
     starts = known(PREFIX)
     for begin in range(0, sizes["train"], CHUNK):
         where = np.arange(begin, min(begin + CHUNK, sizes["train"]))
-        suspects = where[np.isin(_digest(codes("train", where, PREFIX)), starts)]
-        if suspects.size and np.isin(_digest(codes("train", suspects, None)), known(None)).any():
+        suspects = where[np.isin(digest(codes("train", where, PREFIX)), starts)]
+        if suspects.size and np.isin(digest(codes("train", suspects, None)), known(None)).any():
             got = f"one of the training samples {suspects[:5].tolist()} in a held-out split too"
             raise UsageError(explain("splits", got, "no shared sample", "make samples longer"))
 
 
-def _digest(rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+def digest(rows: NDArray[np.int64]) -> NDArray[np.uint64]:
     """(B,) 64-bit hash of each row, in which the order of entries counts."""
     total = np.zeros(len(rows), dtype=np.uint64)
     for column in rows.T.astype(np.uint64):

@@ -27,9 +27,9 @@ class Distractors(Task):
 
     >>> from selectivbench.tasks.drawing import draw
     >>> print(draw(Distractors().dataset("smoke", "base", seed=2), index=4, steps=14))
-    element  0  1  2  3  4  4   5  6  7  8  9  10 10  11
-    step     G  E  B  C  F  (E) D  D  E  B  A  B  (G) A
-    target   G5 E3 B2 C7 F3 F3  D2 D3 E6 B3 A0 B1 B1  A7
+    element  0  1  2  3  4  5  6  7  8  9  10 10  11 12
+    step     G  E  B  C  F  D  D  E  B  A  B  (#) A  A
+    target   G5 E3 B2 C7 F3 D2 D3 E6 B3 A0 B1 B1  A7 A1
     """
 
     id = "distractors-v1"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from selectivbench.batch import BLANK, IGNORE, PAD, Batch, Encoding
 from selectivbench.compiled import kernels
+from selectivbench.errors import UsageError, explain
 from selectivbench.grammar import Grammar
 from selectivbench.oracle import Distractors, Oracle
 from selectivbench.seeds import Stream, raw_words, uniforms
@@ -18,6 +19,7 @@ from selectivbench.tasks.base import Dataset, Levels
 from selectivbench.tasks.checks import checked_indices, require_disjoint, require_memory
 from selectivbench.walks import Walker
 
+NO_DISTRACTORS = Distractors()
 Gap = tuple[int, int]
 """Least and most gap steps after an element; the published draw gives the ends half weight."""
 
@@ -28,7 +30,8 @@ class Plan:
 
     ambiguities: of the grammar, whose depth is the same and whose alphabet is one more.
     elements: symbols of a sample; gap: blank steps after each, in training and validation.
-    gaps: the gap of each evaluation, None for that of training. noise: upper end of the noise on every entry.
+    gaps: the gap of each evaluation, None for that of training.
+    noise: upper end of the noise on every entry.
     train, held_out: samples.
     """
 
@@ -39,7 +42,14 @@ class Plan:
     gap: Gap = (1, 1)
     gaps: tuple[tuple[str, Gap | None], ...] = (("test", None),)
     noise: float = 0.0
-    distractors: Distractors = Distractors()
+    distractors: Distractors = NO_DISTRACTORS
+
+    def __post_init__(self) -> None:
+        for low, high in [self.gap, *(gap for _, gap in self.gaps if gap)]:
+            if not 0 <= low <= high:
+                raise UsageError(explain("gap", (low, high), "least and most steps, 0 or more"))
+        if min(self.train, self.held_out) < 0:
+            raise UsageError(explain("samples", min(self.train, self.held_out), "0 or more"))
 
     def longest(self) -> int:
         """Steps of the longest sample of any split."""
@@ -50,7 +60,7 @@ class Plan:
 @lru_cache(maxsize=16)
 def oracle_of(seed: int, ambiguities: int, elements: int, distractors: Distractors) -> Oracle:
     """The oracle of a reference grammar; its tables are a few megabytes, made once."""
-    return Oracle(Walker(Grammar.random(seed, ambiguities)), elements, distractors)
+    return Oracle(Walker(Grammar.random(seed, ambiguities=ambiguities)), elements, distractors)
 
 
 @dataclass(frozen=True, eq=False)

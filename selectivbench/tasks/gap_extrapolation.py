@@ -26,6 +26,9 @@ class GapExtrapolation(Task):
 
     >>> from selectivbench.tasks.drawing import draw
     >>> print(draw(GapExtrapolation().dataset("smoke", "base", seed=2), "test-gap10", steps=14))
+    element  0  0  0  0  0  0  0  0  0  0  0  1  1  1
+    step     G  .  .  .  .  .  .  .  .  .  .  A  .  .
+    target   G5 G5 G5 G5 G5 G5 G5 G5 G5 G5 G5 A5 A5 A5
     """
 
     id = "gap_extrapolation-v1"

@@ -39,6 +39,9 @@ class Induction(Task):
 
     >>> from selectivbench.tasks.drawing import draw
     >>> print(draw(InductionData(Size(16, 32, 8, 64, 8), seed=1)))
+    element  - - - - - - - - - - - - - - - 0
+    step     3 ! 2 0 4 7 4 1 4 1 5 0 6 5 7 !
+    target   - - - - - - - - - - - - - - - 2
     """
 
     id = "induction-v1"
@@ -62,10 +65,10 @@ class InductionData(RecallData):
         tests = {f"test-{steps}": (size.held_out, steps) for steps in lengths}
         super().__init__("induction", seed, size.train, tests)
 
-    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+    def sample(self, words: NDArray[np.uint64], _steps: int) -> Sample:
         """The first word places the mark, the others are the symbols."""
         tokens = (words[:, 1:] % np.uint64(self.symbols)).astype(np.int16)
-        place = (words[:, 0] % np.uint64(steps - 2)).astype(np.int64)  # before the last two steps
+        place = (words[:, 0] % np.uint64(_steps - 2)).astype(np.int64)  # before the last two steps
         rows = np.arange(len(words))
         tokens[rows, place] = tokens[:, -1] = self.symbols
         targets = np.full(tokens.shape, IGNORE, dtype=np.int32)

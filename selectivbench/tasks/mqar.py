@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.batch import IGNORE, Encoding
-from selectivbench.seeds import uniforms
+from selectivbench.seeds import Stream, raw_words, uniforms
 from selectivbench.tasks.base import Dataset, Levels, Task
 from selectivbench.tasks.plans import plan_of
 from selectivbench.tasks.recall import RecallData, Sample, distinct
@@ -49,6 +49,9 @@ class Mqar(Task):
 
     >>> from selectivbench.tasks.drawing import draw
     >>> print(draw(MqarData(Size(16, 2, 9, 9, 4, 64, 8), seed=1), steps=16))
+    element  -  -  -  -  0  -  1  -  -  -  -  -  -  -  -  -
+    step     k0 v3 k5 v6 k0 ~1 k5 ~0 ~0 ~0 ~2 ~0 ~0 ~2 ~2 ~1
+    target   -  -  -  -  v3 -  v6 -  -  -  -  -  -  -  -  -
     """
 
     id = "mqar-v1"
@@ -77,13 +80,11 @@ class MqarData(RecallData):
         self.class_names = self.symbol_names[size.keys : size.keys + size.values]
         super().__init__("mqar", seed, size.train, {"test": (size.held_out, size.steps)})
 
-    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+    def sample(self, words: NDArray[np.uint64], _steps: int) -> Sample:
         """Words go, in turn, to keys, values, places of the queries, and fillers."""
         size = self.size
-        first, second = 2 * size.pairs, 4 * size.pairs
-        third = second + self.room
-        keys = distinct(words[:, :first], size.keys)
-        values = distinct(words[:, first:second], size.values)
+        second, third = 4 * size.pairs, 4 * size.pairs + self.room
+        keys, values = self._bindings(words)
         tokens = (
             size.keys + size.values + (words[:, third:] % np.uint64(size.fillers)).astype(np.int16)
         )
@@ -95,6 +96,17 @@ class MqarData(RecallData):
         targets = np.full(tokens.shape, IGNORE, dtype=np.int32)
         targets[rows, places] = values
         return tokens.astype(np.int16), targets
+
+    def _bindings(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(B, pairs) keys and the values bound to them."""
+        first, second = 2 * self.size.pairs, 4 * self.size.pairs
+        keys = distinct(words[:, :first], self.size.keys)
+        return keys, distinct(words[:, first:second], self.size.values)
+
+    def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
+        """The bindings alone: no two splits share even those."""
+        stream = Stream.named(self.name, self.seed, split)
+        return np.hstack(self._bindings(raw_words(stream, where, 4 * self.size.pairs)))
 
     @property
     def room(self) -> int:

@@ -31,6 +31,9 @@ class NextSymbol(Task):
 
     >>> from selectivbench.tasks.drawing import draw
     >>> print(draw(NextSymbol().dataset("smoke", "gaps", seed=2), steps=14))
+    element  - 0 - 1 - 2 - 3 - 4 - 5 - 6
+    step     G . A . H . E . F . E . C .
+    target   - A - H - E - F - E - C - G
     """
 
     id = "next_symbol-v1"

@@ -22,14 +22,14 @@ def distinct(words: NDArray[np.uint64], population: int) -> NDArray[np.int64]:
 
     Floyd's sampling (Bentley and Floyd 1987) with the first half, sorted by the second half.
     """
-    rows, count = words.shape[0], words.shape[1] // 2
-    chosen = np.full((rows, count), -1, dtype=np.int64)
+    count = words.shape[1] // 2
+    chosen = np.empty((count, len(words)), dtype=np.int32)
     for i in range(count):
         top = population - count + i
-        pick = (words[:, i] % np.uint64(top + 1)).astype(np.int64)
-        taken = (chosen == pick[:, None]).any(axis=1)
-        chosen[:, i] = np.where(taken, top, pick)
-    return np.take_along_axis(chosen, words[:, count:].argsort(axis=1, kind="stable"), axis=1)
+        pick = (words[:, i] % np.uint64(top + 1)).astype(np.int32)
+        chosen[i] = np.where((chosen[:i] == pick).any(axis=0), top, pick)
+    order = words[:, count:].argsort(axis=1, kind="stable")
+    return np.take_along_axis(chosen.T, order, axis=1).astype(np.int64)
 
 
 class RecallData(Dataset):
@@ -53,10 +53,10 @@ class RecallData(Dataset):
         splits |= evaluations
         self.sizes = {split: size for split, (size, _) in splits.items()}
         self.steps = {split: length for split, (_, length) in splits.items()}
-        require_disjoint(self._codes, self.sizes)
+        require_disjoint(self.codes, self.sizes)
 
     @abstractmethod
-    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+    def sample(self, words: NDArray[np.uint64], _steps: int) -> Sample:
         """The samples of rows of random words."""
 
     @abstractmethod
@@ -66,7 +66,7 @@ class RecallData(Dataset):
     def batch(self, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
         where = checked_indices(self.sizes, split, indices)
         require_memory(len(where), self.steps[split] + self.words_needed(self.steps[split]))
-        tokens, targets = self._draw(split, where)
+        tokens, targets = self.sample(self.words(split, where), self.steps[split])
         asked = targets != IGNORE
         element = np.where(asked, np.cumsum(asked, axis=1) - 1, IGNORE).astype(np.int32)
         return Batch(tokens, targets, element, np.empty(0, dtype=np.uint64))
@@ -75,10 +75,13 @@ class RecallData(Dataset):
         """UsageError when there is no such split."""
         checked_indices(self.sizes, split, [])
 
-    def _draw(self, split: str, where: NDArray[np.int64]) -> Sample:
-        steps = self.steps[split]
+    def words(self, split: str, where: NDArray[np.int64], attempt: int = 0) -> NDArray[np.uint64]:
+        """The random words of samples; a task that refuses some may ask for a later attempt."""
+        needed = self.words_needed(self.steps[split])
         stream = Stream.named(self.name, self.seed, split)
-        return self.sample(raw_words(stream, where, self.words_needed(steps)), steps)
+        return raw_words(stream, where, needed, skip=attempt * needed)
 
-    def _codes(self, split: str, where: NDArray[np.int64], first: int | None) -> NDArray[np.int64]:
-        return self._draw(split, where)[0][:, :first].astype(np.int64)
+    def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
+        """(len(where), N): what two samples must differ in, or the first entries of it."""
+        tokens, _ = self.sample(self.words(split, where), self.steps[split])
+        return tokens[:, :_first].astype(np.int64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ def reference_batch(setup: Setup, seed: int, split: str, indices: Sequence[int])
     fillers = np.full(states.shape, BLANK, dtype=np.int16)
     for row, index in enumerate(where.tolist()):
         at = _gap_places(setup, seed, index)
-        legacy = np.random.RandomState(seed * index & 0xFFFFFFFF)  # noqa: NPY002 - as published
+        legacy = np.random.RandomState(seed * index & 0xFFFFFFFF)  # published: the legacy generator
         gaps[row, at] = high
         if setup.distractors:
             length = (low, high) if split == "train" else None
@@ -82,7 +83,8 @@ def reference_batch(setup: Setup, seed: int, split: str, indices: Sequence[int])
     grammar = walker.grammar
     symbols, classes = grammar.symbol_of[states], grammar.state_id[states]
     laid = kernels().lay_out(symbols, classes, gaps, fillers, PAD, IGNORE)
-    return Batch(*laid, np.empty(0, dtype=np.uint64))
+    tokens, targets, element = laid
+    return Batch(tokens, targets, element, np.empty(0, dtype=np.uint64))
 
 
 def reference_noise(setup: Setup, seed: int, split: str, index: int) -> NDArray[np.float32]:
@@ -94,8 +96,8 @@ def reference_noise(setup: Setup, seed: int, split: str, index: int) -> NDArray[
     before = reference_batch(setup, seed, split, range(index + 1)).tokens
     lengths = (before != PAD).sum(axis=1)
     columns = setup.ambiguities + 1
-    twister = np.random.MT19937()  # torch seeds it as NumPy's legacy generator does
-    twister.state = np.random.RandomState(seed).get_state(legacy=False)  # noqa: NPY002
+    twister: Any = np.random.MT19937()  # torch seeds it as NumPy's legacy generator does
+    twister.state = np.random.RandomState(seed).get_state(legacy=False)
     words = twister.random_raw(int(lengths.sum()) * columns)[-int(lengths[-1]) * columns :]
     unit = (words & 0xFFFFFF).astype(np.float32) * np.float32(2.0**-24)
     return np.asarray(unit.reshape(-1, columns) * np.float32(setup.noise), dtype=np.float32)

@@ -9,8 +9,12 @@ from numpy.typing import NDArray
 
 from selectivbench.batch import IGNORE, Encoding
 from selectivbench.tasks.base import Dataset, Levels, Task
+from selectivbench.tasks.checks import digest
 from selectivbench.tasks.plans import plan_of
 from selectivbench.tasks.recall import RecallData, Sample, distinct
+
+SHARE = 16
+"""One in this many of all possible samples is held out."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ class SelectiveCopy(Task):
 
     >>> from selectivbench.tasks.drawing import draw
     >>> print(draw(SelectiveCopyData(Size(12, 3, 8, train=64, held_out=8), seed=1)))
+    element  - - - - - - - - - - - - 0 1 2
+    step     ~ 3 ~ ~ ~ ~ ~ 3 ~ 2 ~ ~ ? ? ?
+    target   - - - - - - - - - - - - 3 3 2
     """
 
     id = "selective_copy-v1"
@@ -65,18 +72,39 @@ class SelectiveCopyData(RecallData):
         tests = {"test": (size.held_out, self.max_length)}
         super().__init__("selective_copy", seed, size.train, tests)
 
-    def sample(self, words: NDArray[np.uint64], steps: int) -> Sample:
+    def sample(self, words: NDArray[np.uint64], _steps: int) -> Sample:
         """Words go, in turn, to the places of the symbols and to the symbols."""
-        marked = self.size.marked
-        before = steps - marked
-        where = np.sort(distinct(words[:, : 2 * marked], before), axis=1)
-        symbols = (words[:, 2 * marked :] % np.uint64(self.size.symbols)).astype(np.int16)
-        tokens = np.zeros((len(words), steps), dtype=np.int16)
-        np.put_along_axis(tokens, where, symbols + np.int16(1), axis=1)
+        before = self.size.steps
+        where, symbols = np.hsplit(self._choices(words), 2)
+        tokens = np.zeros((len(words), self.max_length), dtype=np.int16)
+        np.put_along_axis(tokens, where, symbols.astype(np.int16) + np.int16(1), axis=1)
         tokens[:, before:] = self.size.symbols + 1
         targets = np.full(tokens.shape, IGNORE, dtype=np.int32)
         targets[:, before:] = symbols
         return tokens, targets
+
+    def words(self, split: str, where: NDArray[np.int64], attempt: int = 0) -> NDArray[np.uint64]:
+        """The first of each sample's attempts that falls into its split's share of all samples.
+
+        At 64 steps there are so few samples that chance would repeat some of training in a test; so
+        one sample in ``SHARE``, by hash, is held out and never trained on.
+        """
+        words, left = super().words(split, where, attempt), np.arange(len(where))
+        while left.size:
+            held_out = digest(self._choices(words[left])) % np.uint64(SHARE) == 0
+            left, attempt = left[held_out == (split == "train")], attempt + 1
+            words[left] = super().words(split, where[left], attempt)
+        return words
+
+    def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
+        return self._choices(self.words(split, where))
+
+    def _choices(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """(B, 2 marked) places and symbols."""
+        marked = self.size.marked
+        where = np.sort(distinct(words[:, : 2 * marked], self.size.steps), axis=1)
+        symbols = words[:, 2 * marked :] % np.uint64(self.size.symbols)
+        return np.hstack([where, symbols.astype(np.int64)])
 
     def words_needed(self, steps: int) -> int:  # noqa: ARG002 - the same at any length
         return 3 * self.size.marked

@@ -13,8 +13,16 @@ from typing import Any
 import pytest
 import torch
 
+from selectivbench import fla_cpu
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+
+
+@pytest.fixture(autouse=True)
+def _enabled() -> None:
+    """Before a test imports fla, too: enabling also keeps fla's import-time warnings away."""
+    fla_cpu.enable()
 
 
 @pytest.fixture(scope="session")

@@ -104,7 +104,9 @@ def _widened_reduction(original: Callable[..., Any]) -> Callable[..., Any]:
     def apply_impl(self: Any, given: tuple[Any, ...]) -> Any:
         if not any(_is_bf16(t.handle) for t in given):
             return original(self, given)
-        result = original(self, tuple(self.to_tensor(_widen(t.handle).data, tl.float32) for t in given))
+        result = original(
+            self, tuple(self.to_tensor(_widen(t.handle).data, tl.float32) for t in given)
+        )
         if isinstance(result, (list, tuple)):
             return [_narrow_tensor(t) for t in result]
         return _narrow_tensor(result)

@@ -14,8 +14,6 @@ import pytest
 import torch
 from layer_cases import BF16, GATES, NAMES, Case, difference, run
 
-from selectivbench import fla_cpu
-
 DEVICES = [
     "interpreter",
     pytest.param(
@@ -50,11 +48,6 @@ FULL_CASES = [
 CASES = [*QUICK_CASES, *(pytest.param(c, marks=pytest.mark.full) for c in FULL_CASES)]
 
 Theirs = Callable[[str, Any], dict[str, torch.Tensor]]
-
-
-@pytest.fixture(autouse=True)
-def _on_cpu() -> None:
-    fla_cpu.enable()
 
 
 @pytest.mark.parametrize("device", DEVICES)

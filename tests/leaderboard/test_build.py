@@ -8,13 +8,13 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-import made
 import pytest
 
 from leaderboard.__main__ import main
 from leaderboard.load import RESULTS
 from leaderboard.render import build
 from selectivbench.errors import UsageError
+from tests.leaderboard import made
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -10,7 +10,6 @@ from math import isfinite
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from leaderboard.charts import Axes, Dot, Line, Panel
 from leaderboard.render import build
 from leaderboard.svg import Scale
 from leaderboard.view import HERE
+from tests.leaderboard import made
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 

@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import made
 import pytest
 
 from leaderboard import schema
 from leaderboard.load import frame
 from leaderboard.render import build
+from tests.leaderboard import made
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
 
 from leaderboard.load import frame, load
 from selectivbench.errors import UsageError
 from selectivbench.thresholds import Bar
+from tests.leaderboard import made
 
 
 def no_bars(_task: str, _profile: str, _variant: str) -> None:
@@ -75,7 +75,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "newline in device": (("identity", "device_class"), "cpu\n", "identity.device_class"),
     "path in sha": (("identity", "source_sha256"), "../" * 20, "identity.source_sha256"),
     "other id": (("entry", "id"), "gru", "entry.id"),
-    "unknown kind": (("entry", "kind"), "robot", "entry.kind"),
+    "unknown kind": (("entry", "kind"), "robot", "kind"),
     "name is no text": (("entry", "name"), ["x"], "name"),
     "endless tag": (("entry", "tags"), ["x" * 81], "entry.tags"),
     "huge parameters": (("parameters",), 10**400, "parameters"),
@@ -89,13 +89,17 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "future schema": (("schema",), 2, "schema"),
     "unknown status": (("status",), "won", "status"),
     "unknown field": (("extra",), 1, "unknown fields"),
-    "seed is a truth": (("identity", "seed"), True, "identity.seed"),
+    "seed is a truth": (("identity", "seed"), True, "seed"),
     "flood": (("cause",), "x" * 20_001, "20001 characters"),
     "half a surrogate": (("cause",), "\ud800", "surrogate"),
     "no moment": (("created",), "yesterday", "created"),
-    "curve of texts": (("curve",), [{"step": "1", "loss": "x"}], "curve"),
-    "infinite split": (("evaluations",), [dict.fromkeys(("split", "accuracy", "floor", "ceiling"))],
-                       "evaluations"),
+    "curve of texts": (("curve",), [{"step": "1", "loss": "x"}], "step"),
+    "huge loss": (("curve",), [{"step": 1, "loss": 1e300}], "curve"),
+    "negative step": (("curve",), [{"step": -1, "loss": 1.0}], "curve"),
+    "huge split": (("evaluations",), [{"split": "a", "accuracy": 1e99, "floor": 0, "ceiling": 1}],
+                   "evaluations"),
+    "empty split": (("evaluations",), [dict.fromkeys(("split", "accuracy", "floor", "ceiling"))],
+                       "split"),
     "seconds as a list": (("seconds",), [], "seconds"),
     "huge in machine": (("machine", "cores"), 10**30, "machine.cores"),
 }  # fmt: skip
@@ -185,3 +189,25 @@ def test_frame_has_a_row_for_each_record_and_keeps_missing_figures_missing(tmp_p
     assert len(table) == 13
     assert table.loc[table.entry == "gru", "score"].isna().all()
     assert table.loc[table.entry == "lstm", "score"].mean() == pytest.approx(0.9)
+
+
+def test_what_the_last_run_expected_and_did_not_write_is_told(tmp_path: Path) -> None:
+    here, gone = made.record("lstm"), made.record("gru")
+    folder = made.write(tmp_path, [here])
+    (folder / "session").mkdir()
+    expected = {"lstm.py::x[seed1]": here.identity.stem, "gru.py::x[seed1]": gone.identity.stem}
+    (folder / "session" / "manifest.json").write_text(json.dumps(expected), encoding="utf-8")
+    loaded = load([folder], no_bars)
+    assert len(loaded.cases) == 1
+    (refusal,) = loaded.refused
+    assert refusal.file == f"{gone.identity.stem}.json"
+    assert "missing" in refusal.reason
+    assert "gru.py::x[seed1]" in refusal.reason
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"a": {"b": 1}}'])
+def test_a_broken_manifest_stops_nothing(tmp_path: Path, text: str) -> None:
+    folder = made.write(tmp_path, [made.record()])
+    (folder / "session").mkdir()
+    (folder / "session" / "manifest.json").write_text(text, encoding="utf-8")
+    assert len(load([folder], no_bars).cases) == 1

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from leaderboard.load import Case
 from leaderboard.rank import OVERALL, SEEDS, Standing, standings
 from selectivbench.record import Record
 from selectivbench.thresholds import Bar
+from tests.leaderboard import made
 
 
 def no_bars(_task: str, _profile: str, _variant: str) -> None:
@@ -172,6 +172,15 @@ def test_a_task_passes_when_the_mean_of_every_seed_reaches_the_bar(
     pairs = zip(scores, statuses, strict=True)
     records = [made.record(seed=i + 1, score=s, status=t) for i, (s, t) in enumerate(pairs)]
     assert ranked(records, bars)["lstm"].cells["selective_copy-v1", "base"].verdict == wanted
+
+
+@pytest.mark.parametrize(
+    ("statuses", "wanted"),
+    [(("pass",) * 3, "ran"), (("pass", "fail", "pass"), "fail"), (("pass", "oom", "pass"), "oom")],
+)
+def test_without_a_bar_nothing_is_passed(statuses: Sequence[str], wanted: str) -> None:
+    records = [made.record(seed=i + 1, status=status) for i, status in enumerate(statuses)]
+    assert ranked(records)["lstm"].cells["selective_copy-v1", "base"].verdict == wanted
 
 
 def test_speed_is_relative_to_the_reference_of_the_same_run() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import made
 import pytest
 
 from leaderboard.load import load
 from leaderboard.store import add
 from selectivbench.errors import UsageError
+from tests.leaderboard import made
 
 
 def names(folder: Path) -> set[str]:
@@ -81,3 +81,28 @@ def test_one_bad_record_stops_no_other(tmp_path: Path) -> None:
 def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="existing file or folder"):
         add([tmp_path / "nowhere"], tmp_path / "results")
+
+
+def test_the_verified_mark_is_set_only_when_it_is_asked_for(tmp_path: Path) -> None:
+    run = made.write(tmp_path / "run", [made.record()])
+    add([run], tmp_path / "plain")
+    add([run], tmp_path / "marked", verified=True)
+    (plain,) = load([tmp_path / "plain"]).cases
+    (marked,) = load([tmp_path / "marked"]).cases
+    assert (plain.record.verified, marked.record.verified) == (False, True)
+    assert marked.curve() == plain.curve() != ()
+    assert names(tmp_path / "plain") == names(tmp_path / "marked")
+
+
+def test_a_copy_has_the_bytes_of_the_record(tmp_path: Path) -> None:
+    run = made.write(tmp_path / "run", [made.record()])
+    (path,) = run.glob("*.json")
+    add([run], tmp_path / "results")
+    assert (tmp_path / "results" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_run_without_a_sandbox_is_never_marked(tmp_path: Path) -> None:
+    run = made.write(tmp_path / "run", [made.record(isolation="none")])
+    added = add([run], tmp_path / "results", verified=True)
+    assert added.new == ()
+    assert "isolation" in added.refused[0].reason

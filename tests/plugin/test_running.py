@@ -207,7 +207,7 @@ def test_options_in_the_ini_file(run, folder):
 
 def test_every_option_is_documented_with_its_default(pytester):
     text = pytester.runpytest("--help").stdout.str()
-    names = ["model", "profile", "tasks", "seeds", "out", "device", "steps", "isolate"]
+    names = ["model", "profile", "tasks", "seeds", "out", "device", "steps", "isolate", "validity"]
     names += ["rerun", "no-gate"]
     for name in names:
         assert f"--selectiv-{name}" in text
