@@ -105,7 +105,9 @@ def peaks() -> tuple[float, float]:
     return arithmetic, memory
 
 
-def _linear_rates(name: str, B: int, T: int, G: int, H: int, K: int, V: int, delta: bool) -> list[Rate]:
+def _linear_rates(
+    name: str, B: int, T: int, G: int, H: int, K: int, V: int, delta: bool
+) -> list[Rate]:
     from selectivbench.fla_cpu.linear import recurrence
 
     q, k, v = torch.randn(B, T, G, K), torch.randn(B, T, G, K) / K, torch.randn(B, T, H, V)
@@ -127,7 +129,12 @@ def _linear_rates(name: str, B: int, T: int, G: int, H: int, K: int, V: int, del
 def _scan_rates(B: int, T: int, D: int, N: int) -> list[Rate]:
     from selectivbench.fla_cpu.scan import selective_scan
 
-    x, dt, Bm, Cm = torch.randn(B, T, D), torch.rand(B, T, D), torch.randn(B, T, N), torch.randn(B, T, N)
+    x, dt, Bm, Cm = (
+        torch.randn(B, T, D),
+        torch.rand(B, T, D),
+        torch.randn(B, T, N),
+        torch.randn(B, T, N),
+    )
     A, skip = -torch.rand(D, N), torch.ones(D)
     inputs = [i.requires_grad_() for i in (x, dt, A, Bm, Cm, skip)]
     cells, numbers = B * T * D * N, sum(i.numel() for i in inputs)
