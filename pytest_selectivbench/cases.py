@@ -54,7 +54,8 @@ class Plan:
             gate=settings.gate,
             validity=wanted(settings.validity, profile.conformance),
         )
-        profile.plan("", settings.steps)  # an impossible number of steps is said now
+        for task, _ in plan.chosen:  # an impossible number of steps is said now
+            profile.plan(get_task(task.trains_on).name, settings.steps)
         return plan
 
     def jobs(self, submission: Submission) -> Iterator[tuple[Task, Job]]:
