@@ -66,6 +66,9 @@ def _become(user: int | None) -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
+        # A change of user hides /proc/self from its own process, and CUDA reads it; nobody else is
+        # this user.
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
     syscalls.drop_capabilities()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 GIB = 1 << 30
 MOST_MEMORY = 16 * GIB
 LEAST_MEMORY = 2 * GIB
+SCARCE = GIB
 MOST_TASKS = 256
 """Processes and threads; torch, a compiler and their helpers stay well below."""
 LARGEST_FILE = GIB
@@ -22,6 +23,12 @@ def memory_allowance() -> int:
     if free is None:
         return MOST_MEMORY
     return min(MOST_MEMORY, max(LEAST_MEMORY, free * 3 // 4))
+
+
+def is_scarce() -> bool:
+    """Whether the machine has hardly any memory left."""
+    free = _field(Path("/proc/meminfo"), "MemAvailable")
+    return free is not None and free < SCARCE
 
 
 def resident(pid: int | str) -> int:

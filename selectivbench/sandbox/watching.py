@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
@@ -14,6 +15,8 @@ from selectivbench.sandbox import limits
 
 TAIL = 64 * 1024
 """Bytes of output that are kept, the last ones."""
+PIPE = 1 << 20
+"""Bytes that the pipe holds, so that much output needs few turns."""
 LOOK = 0.5
 """Seconds between two looks at the memory."""
 PATIENCE = 5.0
@@ -35,6 +38,7 @@ class Watch:
         for descriptor in (pidfd, self._lifeline.fileno(), self._output):
             poll.register(descriptor, select.POLLIN)
         os.set_blocking(self._output, False)
+        fcntl.fcntl(self._output, fcntl.F_SETPIPE_SZ, PIPE)
         next_look = 0.0
         while not self._over(poll, pidfd):
             if time.monotonic() >= next_look:
@@ -54,16 +58,19 @@ class Watch:
         """Take what was printed, but not for ever; False at the stream's end."""
         with suppress(BlockingIOError):
             for _ in range(rounds):
-                data = os.read(self._output, 1 << 16)
+                data = os.read(self._output, PIPE)
                 if not data:
                     return False
-                self._tail = (self._tail + data)[-TAIL:]
+                self._tail = data[-TAIL:] if len(data) >= TAIL else (self._tail + data)[-TAIL:]
         return True
 
     def _look(self) -> None:
         self._peak = max(self._peak, limits.peak(self._child))
-        held = sum(limits.resident(pid) for pid in (self._child, *descendants(self._child)))
-        if held > self._allowed:
+        own = limits.resident(self._child)
+        held = own + sum(limits.resident(pid) for pid in descendants(self._child))
+        # What descendants share with the child is counted again in each, so their sum alone tells
+        # little: it counts where the machine is really short.
+        if own > self._allowed or (held > self._allowed and limits.is_scarce()):
             self._cause = f"out of memory: {held >> 20} MiB, allowed: {self._allowed >> 20}"
 
     def _ended(self) -> dict[str, object]:
