@@ -100,6 +100,12 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path) -> str:
+    target = path.resolve()
+    if path.is_symlink() and not target.is_relative_to(path.parent.resolve()):
+        remedy = "what it points to would be published; pass the file itself"
+        raise SubmissionError(
+            explain(f"{path}: symbolic link to", str(target), "a file of its own folder", remedy)
+        )
     size = path.stat().st_size
     if size > LARGEST_FILE:
         raise SubmissionError(

@@ -25,7 +25,13 @@ def environment() -> dict[str, str]:
 
 
 def _module_path() -> dict[str, str]:
-    """PYTHONPATH without what depends on the working folder: a ``torch.py`` may lie there."""
+    """PYTHONPATH without the working folder, however it is named: a ``torch.py`` may lie there."""
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    fixed = [entry for entry in entries if os.path.isabs(entry)]
+    fixed = [entry for entry in entries if os.path.isabs(entry) and not _is_here(entry)]
     return {"PYTHONPATH": os.pathsep.join(fixed)} if fixed else {}
+
+
+def _is_here(entry: str) -> bool:
+    """Whether it is the working folder, and not the checkout that this very file comes from."""
+    here, own = os.path.realpath(os.curdir), os.path.realpath(__file__)
+    return os.path.realpath(entry) == here and not own.startswith(here + os.sep)

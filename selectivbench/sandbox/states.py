@@ -52,7 +52,9 @@ def largest(parameters: int) -> int:
 def _numbers(raw: NDArray[np.uint8]) -> list[int]:
     """How many each tensor holds; together they must fill the bytes exactly."""
     (length,) = struct.unpack("<Q", raw[:8].tobytes())
-    header: dict[str, Any] = json.loads(raw[8 : 8 + length].tobytes())
+    header = json.loads(raw[8 : 8 + length].tobytes())
+    if not isinstance(header, dict):
+        raise ValueError(explain("header", type(header).__name__, "an object of tensors"))
     header.pop("__metadata__", None)
     counts, filled = [], 0
     for name, entry in header.items():
