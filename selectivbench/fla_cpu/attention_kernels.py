@@ -22,7 +22,6 @@ from selectivbench.fla_cpu.simd import (
     larger,
     largest,
     load,
-    load_n,
     splat,
     store,
     store_n,
@@ -44,7 +43,15 @@ def _transposed(
 
 @kernel
 def _scores(
-    q: Array, at_q: int, kt: Array, g: Array, i: int, first: int, K: int, TP: int, scale: float,
+    q: Array,
+    at_q: int,
+    kt: Array,
+    g: Array,
+    i: int,
+    first: int,
+    K: int,
+    TP: int,
+    scale: float,
     row: Array,
 ) -> float:
     """Write s_ij for the keys first..i to `row`, minus infinity beside them; give the largest."""
@@ -64,7 +71,7 @@ def _scores(
         s = first_n(low, first - j, s)
         store(row, j, s)
         top = larger(top, s)
-    return largest(top)
+    return largest(top)  # type: ignore[no-any-return]
 
 
 @kernel
@@ -82,7 +89,7 @@ def forward(
     o: Array,
     lse: Array,
 ) -> None:
-    """Heads `first..last` of (B, H); g and sink are zeros and minus infinity where there are none."""
+    """Heads `first..last` of (B, H); without gates g is zero, without a sink it is -infinity."""
     T, H, G, K, V = dims
     TP, VP = (T + 15) // 16 * 16, (V + 15) // 16 * 16
     kt, gs, row = np.zeros(K * TP, v.dtype), np.zeros(TP, v.dtype), np.zeros(TP, v.dtype)
@@ -123,7 +130,7 @@ def forward(
 
 
 @kernel
-def backward(
+def backward(  # noqa: C901  (a kernel)
     first: int,
     last: int,
     dims: Dims,
@@ -141,7 +148,7 @@ def backward(
     dv: Array,
     dg: Array,
 ) -> None:
-    """Key heads `first..last` of (B, G); `delta` is the row sum of o do; `dk` and `dv` come zeroed."""
+    """Key heads `first..last` of (B, G); `delta` sums o do by row; `dk`, `dv` come zeroed."""
     T, H, G, K, V = dims
     TP = (T + 15) // 16 * 16
     kt, vt, gs = np.zeros(K * TP, v.dtype), np.zeros(V * TP, v.dtype), np.zeros(TP, v.dtype)

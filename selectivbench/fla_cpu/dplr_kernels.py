@@ -19,7 +19,7 @@ Dims = tuple[int, int, int, int]
 
 
 @kernel
-def forward(
+def forward(  # noqa: C901  (a kernel)
     first: int,
     last: int,
     dims: Dims,
@@ -113,7 +113,11 @@ def backward(  # noqa: C901  (one pass over a chunk; cutting it up would pass fi
     chunks = (T + CHUNK - 1) // CHUNK
     # Per step of a chunk and vector of keys: q k a b w, and the sums dk da db dg, and S e.
     given, sums = np.zeros(CHUNK * 5 * KP, v.dtype), np.zeros(CHUNK * 5 * KP, v.dtype)
-    vs, ps, es = np.zeros(CHUNK * VP, v.dtype), np.zeros(CHUNK * VP, v.dtype), np.zeros(CHUNK * VP, v.dtype)
+    vs, ps, es = (
+        np.zeros(CHUNK * VP, v.dtype),
+        np.zeros(CHUNK * VP, v.dtype),
+        np.zeros(CHUNK * VP, v.dtype),
+    )
     dvs = np.zeros(CHUNK * VP, v.dtype)
     ves, pes = np.zeros(CHUNK, v.dtype), np.zeros(CHUNK, v.dtype)
     before = np.zeros(CHUNK * 4 * KP, v.dtype)
@@ -153,7 +157,11 @@ def backward(  # noqa: C901  (one pass over a chunk; cutting it up would pass fi
                     s3 = load(start, (j + 3) * KP + i)
                     for t in range(steps):
                         y, z, at4 = 5 * t * KP + i, t * VP + j, 4 * (t * KP + i)
-                        kv, bv, wv = load(given, y + KP), load(given, y + 3 * KP), load(given, y + 4 * KP)
+                        kv, bv, wv = (
+                            load(given, y + KP),
+                            load(given, y + 3 * KP),
+                            load(given, y + 4 * KP),
+                        )
                         store(before, at4, s0)
                         store(before, at4 + 16, s1)
                         store(before, at4 + 32, s2)

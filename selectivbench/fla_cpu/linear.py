@@ -30,7 +30,7 @@ def recurrence(
     first = v.new_zeros(B, H, K, V, dtype=dtype) if state is None else state.to(dtype)
     inputs = (x if x is None else x.to(dtype) for x in (q, k, v, g, beta))
     given = K**-0.5 if scale is None else float(scale)
-    return _Recurrence.apply(*inputs, first, given)  # type: ignore[no-any-return]
+    return _Recurrence.apply(*inputs, first, given)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def _gate(g: Tensor | None, K: int) -> tuple[int, int]:

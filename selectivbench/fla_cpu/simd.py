@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001, ARG002  (Numba fixes the arguments of an intrinsic)
 """Sixteen-lane vectors inside Numba kernels: one register on AVX-512, two on AVX2, four on NEON.
 
 Numba vectorises a loop only when it can prove that arrays do not alias, and it keeps the loop's
@@ -12,12 +13,19 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-from numba.core import cgutils, types
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils as numba_cgutils
+from numba.core import types
 from numba.core.datamodel import models
 from numba.core.extending import intrinsic, register_model
 from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.core.typing import templates
+from numba.core.typing.templates import AbstractTemplate, infer_global
+
+# Numba's own functions are not annotated.
+cgutils: Any = numba_cgutils
+signature: Any = templates.signature
+uniform_tuple: Any = types.UniTuple
 
 LANES = 16
 # "contract" lets a * b + c become one fused instruction; nothing is re-ordered, so results
@@ -36,7 +44,7 @@ class Vec(types.Type):
 @register_model(Vec)
 class VecModel(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Vec) -> None:
-        super().__init__(dmm, fe_type, _ir_vector(fe_type.dtype))
+        super().__init__(dmm, fe_type, _ir_vector(fe_type.dtype))  # type: ignore[no-untyped-call]
 
 
 def _ir_vector(dtype: types.Float) -> ir.VectorType:
@@ -82,9 +90,9 @@ def _operator(op: Callable[..., Any], instruction: str) -> None:
         )
         return getattr(builder, instruction)(left, right, flags=FLAGS)
 
-    infer_global(op)(Typing)
+    infer_global(op)(Typing)  # type: ignore[no-untyped-call]
     for given in ((Vec, Vec), (Vec, types.Number), (types.Number, Vec)):
-        lower_builtin(op, *given)(lower)
+        lower_builtin(op, *given)(lower)  # type: ignore[no-untyped-call]
 
 
 for _op, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
@@ -281,7 +289,7 @@ def totals4(typing: Any, vecs: Any) -> Any:
         lanes = [builder.extract_element(sums, _int(i)) for i in range(4)]
         return context.make_tuple(builder, sig.return_type, lanes)
 
-    return signature(types.UniTuple(vecs.dtype.dtype, 4), vecs), code
+    return signature(uniform_tuple(vecs.dtype.dtype, 4), vecs), code
 
 
 @_code

@@ -23,17 +23,17 @@ def _ones(*shape: int) -> torch.Tensor:
 
 def _linear() -> None:
     x, g = _ones(1, 1, 1, 1), _ones(1, 1, 1)
-    recurrence(x, x, x, g)[0].sum().backward()
+    torch.autograd.backward(recurrence(x, x, x, g)[0].sum())
 
 
 def _delta() -> None:
     x, g = _ones(1, 1, 1, 1), _ones(1, 1, 1)
-    recurrence(x, x, x, g, g)[0].sum().backward()
+    torch.autograd.backward(recurrence(x, x, x, g, g)[0].sum())
 
 
 def _scan() -> None:
     x, A = _ones(1, 1, 1), _ones(1, 1)
-    selective_scan(x, x, A, x, x, _ones(1), None)[0].sum().backward()
+    torch.autograd.backward(selective_scan(x, x, A, x, x, _ones(1), None)[0].sum())
 
 
 def _conv() -> None:
@@ -49,7 +49,7 @@ def _norm() -> None:
 
 
 def _gate() -> None:
-    silu_gate(_ones(1), _ones(1)).sum().backward()
+    torch.autograd.backward(silu_gate(_ones(1), _ones(1)).sum())
 
 
 FAMILIES: dict[str, Callable[[], None]] = {
