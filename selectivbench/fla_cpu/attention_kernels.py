@@ -15,18 +15,8 @@ import math
 import numpy as np
 
 from selectivbench.fla_cpu.compiling import Array, kernel
-from selectivbench.fla_cpu.simd import (
-    at,
-    exp,
-    first_n,
-    larger,
-    largest,
-    load,
-    splat,
-    store,
-    store_n,
-    total,
-)
+from selectivbench.fla_cpu.simd import at, first_n, larger, load, splat, store, store_n
+from selectivbench.fla_cpu.simd_functions import exp, largest, total
 
 Dims = tuple[int, int, int, int, int]
 

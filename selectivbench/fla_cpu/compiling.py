@@ -47,7 +47,7 @@ def cache_folder() -> Path:
     """`~/.cache/selectivbench/kernels-<digest>`, or a temporary one where home is read-only."""
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    for source in (here / "simd.py", *sorted(here.glob("*_kernels.py"))):
+    for source in sorted((*here.glob("simd*.py"), *here.glob("*_kernels.py"))):
         digest.update(source.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for root in (base, Path(tempfile.gettempdir()) / f"cache-{os.getuid()}"):
