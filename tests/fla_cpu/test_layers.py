@@ -1,10 +1,10 @@
-"""Every covered layer on CPU tensors: any length, float64 as a witness, caches, padding, batches."""
+"""Every covered layer on CPU tensors: lengths, float64 as a witness, caches, padding, batches."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from layer_cases import D, NAMES, Case, build, difference, run
+from layer_cases import NAMES, Case, D, build, difference, run
 from torch import Tensor, nn
 
 # fla keeps the angles of its rotary embedding, and PaTH its w and beta, in float32.
