@@ -26,10 +26,10 @@ bench: .venv/stamp
 	exit $$status
 
 test: .venv/stamp lint
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n 2 $(ARGS)
 
 test-full: .venv/stamp lint
-	$(BIN)/pytest -m '' $(ARGS)
+	$(BIN)/pytest -n 2 -m '' $(ARGS)
 
 lint: .venv/stamp
 	$(BIN)/ruff format --check .
@@ -46,3 +46,5 @@ site: .venv/stamp
 
 clean:
 	rm -rf .venv .selectivbench _site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+include .github/ci.mk

@@ -51,7 +51,8 @@ class Plan:
             steps=settings.steps,
             gate=settings.gate,
         )
-        profile.plan("", settings.steps)  # an impossible number of steps is said now
+        for task, _ in plan.chosen:  # an impossible number of steps is said now
+            profile.plan(get_task(task.trains_on).name, settings.steps)
         return plan
 
     def jobs(self, submission: Submission) -> Iterator[tuple[Task, Job]]:

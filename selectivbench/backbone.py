@@ -126,8 +126,9 @@ def fill_width(mixer: nn.Module, size: ModelSize) -> int:
 
 
 def count(module: nn.Module) -> int:
-    """Trainable parameters, shared ones once."""
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
+    """Trainable parameters in real numbers, shared ones once; a complex number is two."""
+    trained = (p for p in module.parameters() if p.requires_grad)
+    return sum(p.numel() * (2 if p.is_complex() else 1) for p in trained)
 
 
 def _layer_spec(spec: ModelSpec, index: int) -> MixerSpec:

@@ -31,7 +31,7 @@ def kernels() -> ModuleType:
     folder = Path(before) if before else cache_folder()
     if folder is not None and not folder.exists():
         print(f"selectivbench: compiling kernels once, cached in {folder}", file=sys.stderr)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)  # another worker may be as far
     config.CACHE_DIR = str(folder or "")
     try:
         return import_module(SOURCE)

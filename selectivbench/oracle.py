@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.compiled import kernels
+from selectivbench.errors import UsageError, explain
 from selectivbench.walks import Walker
 
 
@@ -28,6 +29,14 @@ class Distractors:
     probability: float = 0.0
     onset: int = 0
     after_end: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability < 1:
+            raise UsageError(
+                explain("distractor probability", self.probability, "0 or more, below 1")
+            )
+        if self.onset < 0:
+            raise UsageError(explain("distractor onset", self.onset, "an element, 0 or more"))
 
     def foreign(self, walker: Walker) -> NDArray[np.bool_]:
         """(n_states, n_symbols): which symbols do not follow a state grammatically."""
@@ -45,6 +54,10 @@ class Oracle:
     walker: Walker
     length: int
     distractors: Distractors = Distractors()
+
+    def __post_init__(self) -> None:
+        if self.length < 2:
+            raise UsageError(explain("elements of a walk", self.length, "2 or more"))
 
     def filter(
         self, tokens: NDArray[np.int16], *, want_next: bool = False
@@ -70,6 +83,8 @@ class Oracle:
 
     def window(self, tokens: NDArray[np.int16], k: int) -> NDArray[np.int16]:
         """The likeliest state given the last k tokens alone, (B, E); the string's age is unknown."""
+        if k < 1:
+            raise UsageError(explain("window", k, "1 token or more"))
         symbol_of = self.walker.grammar.symbol_of
         members = np.argsort(symbol_of, kind="stable")
         first = np.searchsorted(symbol_of[members], np.arange(symbol_of.max() + 2))

@@ -69,8 +69,9 @@ class Profile:
         plan = self.plans.get(task, self.default_plan)
         if steps is None:
             return plan
-        if steps < 1:
-            raise UsageError(explain("steps", steps, "1 or more"))
+        if not 1 <= steps <= plan.budget.steps:
+            allowed = f"1 to {plan.budget.steps}, the budget of {task or 'a task'} in {self.name}"
+            raise UsageError(explain("steps", steps, allowed))
         warmup = min(plan.budget.warmup, steps // 2)
         validations = min(plan.budget.validations, steps)
         cut = replace(plan.budget, steps=steps, warmup=warmup, validations=validations)

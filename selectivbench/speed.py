@@ -49,10 +49,14 @@ def rows(share: float = 1.0) -> Iterator[Row]:
     """The measurements; ``share`` of all sequences is walked and the time scaled to all."""
     yield timed("first call: load the kernels, compile them if not cached", _first_call)
     yield timed(
-        "grammar, ambiguity 40", lambda: Grammar.random(1, 40), 5, limit=0.25, reference="7.2 s"
+        "grammar, ambiguity 40",
+        lambda: Grammar.random(1, ambiguities=40),
+        5,
+        limit=0.25,
+        reference="7.2 s",
     )
-    yield timed("its tables for walks", lambda: Walker(Grammar.random(1, 40)).survive)
-    walker = Walker(Grammar.random(1, 40))
+    yield timed("its tables for walks", lambda: Walker(Grammar.random(1, ambiguities=40)).survive)
+    walker = Walker(Grammar.random(1, ambiguities=40))
     stream = Stream.named("speed")
     count = int(SEQUENCES * share)
     for name, walk, limit in (
@@ -68,7 +72,7 @@ def rows(share: float = 1.0) -> Iterator[Row]:
 
 def _first_call() -> None:
     kernels()
-    walker = Walker(Grammar.random(1, 2))
+    walker = Walker(Grammar.random(1, ambiguities=2))
     walker.native(Stream.named("speed"), np.arange(1), 4)
     walker.reference(1, np.arange(1))
     get_task("memorization").dataset("smoke", "amb8", seed=1).levels()

@@ -85,6 +85,9 @@ class RecordStore:
         """Write a file of the folder atomically."""
         descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         try:
+            os.fchmod(
+                descriptor, 0o644
+            )  # mkstemp's 0600 would shut colleagues out of a shared folder
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()

@@ -91,7 +91,7 @@ def _files(path: Path) -> list[Path]:
                 explain("folder of submissions", str(path), "a folder with *.py files in it")
             )
         return files
-    if not path.is_file():
+    if not path.is_file() or path.suffix != ".py":
         siblings = [str(p) for p in sorted(path.parent.glob("*.py"))[:20]]
         raise UsageError(
             explain("submission", str(path), near(str(path), siblings) or "an existing .py file")

@@ -47,7 +47,8 @@ class Trainer:
         self.model, self.config = model.to(device), config
         self.n_classes, self.device = n_classes, device
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimiser = torch.optim.Adam(self.parameters, lr=config.lr, fused=True)
+        fused = not any(p.is_complex() for p in self.parameters)  # torch refuses the pair
+        self.optimiser = torch.optim.Adam(self.parameters, lr=config.lr, fused=fused)
         self.steps_done = 0
         self._losses: list[Tensor] = []
 
@@ -75,7 +76,7 @@ class Trainer:
     def predict(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Logits (B, T, n_classes) float32 of inputs (B, T, n_inputs), in evaluation mode."""
         self.model.eval()
-        with torch.inference_mode():
+        with torch.no_grad():  # a tensor cached under inference_mode would break training after it
             return np.asarray(self._logits(inputs).float().cpu().numpy())
 
     def _logits(self, inputs: NDArray[np.float32]) -> Tensor:

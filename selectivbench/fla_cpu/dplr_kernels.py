@@ -64,11 +64,22 @@ def forward(
                 if keep:
                     store_n(read, row * V + lo, p, width)
                 o0 = splat(v, 0.0)
-                for i in range(K):
-                    s = load(S, 16 * i) * at(decay, x + i) + p * at(b, x + i) + vv * at(k, x + i)
-                    store(S, 16 * i, s)
-                    o0 = o0 + s * at(q, x + i)
-                store_n(o, row * V + lo, o0 * scale, width)
+                o1 = splat(v, 0.0)
+                for i in range(0, K - 1, 2):
+                    y, z = x + i, 16 * i
+                    s0 = load(S, z) * at(decay, y) + p * at(b, y) + vv * at(k, y)
+                    y += 1
+                    s1 = load(S, z + 16) * at(decay, y) + p * at(b, y) + vv * at(k, y)
+                    store(S, z, s0)
+                    store(S, z + 16, s1)
+                    o0 = o0 + s0 * at(q, y - 1)
+                    o1 = o1 + s1 * at(q, y)
+                if K % 2:
+                    y, z = x + K - 1, 16 * K - 16
+                    s0 = load(S, z) * at(decay, y) + p * at(b, y) + vv * at(k, y)
+                    store(S, z, s0)
+                    o0 = o0 + s0 * at(q, y)
+                store_n(o, row * V + lo, (o0 + o1) * scale, width)
             for i in range(K):
                 store_n(state, (item * K + i) * V + lo, load(S, 16 * i), width)
 
@@ -98,7 +109,7 @@ def backward(  # noqa: C901  (one pass over a chunk; cutting it up would pass fi
 ) -> None:
     """Heads `first..last`; `dstate` comes as the last state's gradient, leaves as the first's."""
     T, H, K, V = dims
-    KP, VP = (K + 15) // 16 * 16, (V + 3) // 4 * 4
+    KP, VP = (K + 15) // 16 * 16, (V + 15) // 16 * 16
     chunks = (T + CHUNK - 1) // CHUNK
     # Per step of a chunk and vector of keys: q k a b w, and the sums dk da db dg, and S e.
     given, sums = np.zeros(CHUNK * 5 * KP, v.dtype), np.zeros(CHUNK * 5 * KP, v.dtype)
@@ -125,20 +136,20 @@ def backward(  # noqa: C901  (one pass over a chunk; cutting it up would pass fi
             for t in range(steps):
                 row = (n * T + c * CHUNK + t) * H + h
                 x, y = row * K, 5 * t * KP
-                for i in range(K):
-                    given[y + i] = at(q, x + i) * scale
-                    given[y + KP + i] = at(k, x + i)
-                    given[y + 2 * KP + i] = at(a, x + i)
-                    given[y + 3 * KP + i] = at(b, x + i)
-                    given[y + 4 * KP + i] = at(decay, x + i)
-                for j in range(V):
-                    vs[t * VP + j] = at(v, row * V + j)
-                    ps[t * VP + j] = at(read, row * V + j)
-                    es[t * VP + j] = at(do, row * V + j)
+                for i in range(0, K, 16):
+                    store(given, y + i, load_n(q, x + i, K - i) * scale)
+                    store(given, y + KP + i, load_n(k, x + i, K - i))
+                    store(given, y + 2 * KP + i, load_n(a, x + i, K - i))
+                    store(given, y + 3 * KP + i, load_n(b, x + i, K - i))
+                    store(given, y + 4 * KP + i, load_n(decay, x + i, K - i))
+                for j in range(0, V, 16):
+                    store(vs, t * VP + j, load_n(v, row * V + j, V - j))
+                    store(ps, t * VP + j, load_n(read, row * V + j, V - j))
+                    store(es, t * VP + j, load_n(do, row * V + j, V - j))
             sums[:] = 0.0
             ves[:] = 0.0
             pes[:] = 0.0
-            for j in range(0, VP, 4):
+            for j in range(0, V, 4):
                 for i in range(0, KP, 16):
                     s0 = load(start, j * KP + i)
                     s1 = load(start, (j + 1) * KP + i)

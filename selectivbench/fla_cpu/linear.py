@@ -62,10 +62,13 @@ class _Recurrence(torch.autograd.Function):
         o = v.new_empty(v.shape)
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         beta = beta if beta is None else beta.contiguous()
-        run(
-            linear_kernels.forward, B * H, dims, flat(q), flat(k), flat(v), flat(decay), gate,
-            _maybe(beta), scale, flat(last), flat(saved), flat(rest), flat(o),
-        )  # fmt: skip
+        given = (dims, flat(q), flat(k), flat(v), flat(decay), gate)
+        kept = (flat(last), flat(saved))
+        if beta is None:
+            run(linear_kernels.forward_plain, B * H, *given, scale, *kept, flat(o))
+        else:
+            out = (flat(rest), flat(o))
+            run(linear_kernels.forward_delta, B * H, *given, flat(beta), scale, *kept, *out)
         ctx.save_for_backward(q, k, v, decay, beta, saved, v if beta is None else rest)
         ctx.dims, ctx.gate, ctx.scale = dims, gate, scale
         ctx.gated = None if g is None else g.shape

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from selectivbench.fla_cpu.compiling import Array, kernel
-from selectivbench.fla_cpu.simd import at, exp, load, load_n, splat, store, store_n, totals4
+from selectivbench.fla_cpu.simd import at, exp, load, load_n, splat, store, store_n, total, totals4
 
 CHUNK = 16
 Dims = tuple[int, int, int, int, int]
@@ -38,7 +38,7 @@ def exponentials(first: int, last: int, g: Array, out: Array) -> None:
 
 
 @kernel
-def forward(
+def forward_plain(
     first: int,
     last: int,
     dims: Dims,
@@ -47,21 +47,94 @@ def forward(
     v: Array,
     decay: Array,
     gate: tuple[int, int],
-    beta: Array | None,
+    scale: float,
+    state: Array,
+    saved: Array,
+    o: Array,
+) -> None:
+    """Value heads `first..last` of (B, H), four steps at a time while a row of S is in a register.
+
+    `state` (B, H, K, V) is read and overwritten; `saved`, where not empty, gets it before every
+    chunk. CHUNK is a multiple of four.
+    """
+    T, G, H, K, V = dims
+    keep = saved.size > 0
+    S = np.empty(16 * K, v.dtype)
+    kx, wx, wk = G * K, H * gate[0], gate[1]
+    for item in range(first, last):
+        b, h = item // H, item % H
+        for lo in range(0, V, 16):
+            n = V - lo
+            for i in range(K):
+                store(S, 16 * i, load_n(state, (item * K + i) * V + lo, n))
+            for t in range(0, T, 4):
+                row = (b * T + t) * H + h
+                x = ((b * T + t) * G + h * G // H) * K
+                w = row * gate[0]
+                if keep and t % CHUNK == 0:
+                    base = (item * ((T + CHUNK - 1) // CHUNK) + t // CHUNK) * K * V + lo
+                    for i in range(K):
+                        store_n(saved, base + i * V, load(S, 16 * i), n)
+                if t + 4 > T:
+                    for r in range(T - t):
+                        u0 = load_n(v, (row + r * H) * V + lo, n)
+                        o0 = splat(v, 0.0)
+                        for i in range(K):
+                            s0 = load(S, 16 * i) * at(decay, w + i * wk) + u0 * at(k, x + i)
+                            store(S, 16 * i, s0)
+                            o0 = o0 + s0 * at(q, x + i)
+                        store_n(o, (row + r * H) * V + lo, o0 * scale, n)
+                        x += kx
+                        w += wx
+                    continue
+                u0 = load_n(v, row * V + lo, n)
+                u1 = load_n(v, (row + H) * V + lo, n)
+                u2 = load_n(v, (row + 2 * H) * V + lo, n)
+                u3 = load_n(v, (row + 3 * H) * V + lo, n)
+                o0 = splat(v, 0.0)
+                o1 = splat(v, 0.0)
+                o2 = splat(v, 0.0)
+                o3 = splat(v, 0.0)
+                for i in range(K):
+                    y, z = x + i, w + i * wk
+                    s = load(S, 16 * i) * at(decay, z) + u0 * at(k, y)
+                    o0 = o0 + s * at(q, y)
+                    s = s * at(decay, z + wx) + u1 * at(k, y + kx)
+                    o1 = o1 + s * at(q, y + kx)
+                    s = s * at(decay, z + 2 * wx) + u2 * at(k, y + 2 * kx)
+                    o2 = o2 + s * at(q, y + 2 * kx)
+                    s = s * at(decay, z + 3 * wx) + u3 * at(k, y + 3 * kx)
+                    o3 = o3 + s * at(q, y + 3 * kx)
+                    store(S, 16 * i, s)
+                store_n(o, row * V + lo, o0 * scale, n)
+                store_n(o, (row + H) * V + lo, o1 * scale, n)
+                store_n(o, (row + 2 * H) * V + lo, o2 * scale, n)
+                store_n(o, (row + 3 * H) * V + lo, o3 * scale, n)
+            for i in range(K):
+                store_n(state, (item * K + i) * V + lo, load(S, 16 * i), n)
+
+
+@kernel
+def forward_delta(
+    first: int,
+    last: int,
+    dims: Dims,
+    q: Array,
+    k: Array,
+    v: Array,
+    decay: Array,
+    gate: tuple[int, int],
+    beta: Array,
     scale: float,
     state: Array,
     saved: Array,
     rest: Array,
     o: Array,
 ) -> None:
-    """Value heads `first..last` of (B, H).
-
-    `state` (B, H, K, V) is read and overwritten. Where `saved` is not empty, it gets the state
-    before every chunk, and `rest` gets v - S~^T k.
-    """
+    """The same with the delta rule; `rest` gets v - S~^T k where `saved` is not empty."""
     T, G, H, K, V = dims
-    even = K // 2 * 2
     keep = saved.size > 0
+    even, wk = K // 2 * 2, gate[1]
     S = np.empty(16 * K, v.dtype)
     for item in range(first, last):
         b, h = item // H, item % H
@@ -72,37 +145,43 @@ def forward(
             for t in range(T):
                 row = (b * T + t) * H + h
                 x = ((b * T + t) * G + h * G // H) * K
-                w, ws = row * gate[0], gate[1]
+                w = row * gate[0]
                 if keep and t % CHUNK == 0:
                     base = (item * ((T + CHUNK - 1) // CHUNK) + t // CHUNK) * K * V + lo
                     for i in range(K):
                         store_n(saved, base + i * V, load(S, 16 * i), n)
-                u = load_n(v, row * V + lo, n)
-                if beta is not None:
-                    # Two accumulators, here and below: one would wait for its own last addition.
-                    p0 = splat(v, 0.0)
-                    p1 = splat(v, 0.0)
+                # Two accumulators, here and below: one would wait for its own last addition.
+                p0 = splat(v, 0.0)
+                p1 = splat(v, 0.0)
+                if wk == 0:
                     for i in range(0, even, 2):
-                        p0 = p0 + load(S, 16 * i) * (at(k, x + i) * at(decay, w + i * ws))
-                        kw = at(k, x + i + 1) * at(decay, w + (i + 1) * ws)
-                        p1 = p1 + load(S, 16 * i + 16) * kw
+                        p0 = p0 + load(S, 16 * i) * at(k, x + i)
+                        p1 = p1 + load(S, 16 * i + 16) * at(k, x + i + 1)
                     for i in range(even, K):
-                        p0 = p0 + load(S, 16 * i) * (at(k, x + i) * at(decay, w + i * ws))
-                    u = u - (p0 + p1)
-                    if keep:
-                        store_n(rest, row * V + lo, u, n)
-                    u = u * at(beta, row)
+                        p0 = p0 + load(S, 16 * i) * at(k, x + i)
+                    p0 = (p0 + p1) * at(decay, w)
+                else:
+                    for i in range(0, even, 2):
+                        p0 = p0 + load(S, 16 * i) * at(decay, w + i) * at(k, x + i)
+                        p1 = p1 + load(S, 16 * i + 16) * at(decay, w + i + 1) * at(k, x + i + 1)
+                    for i in range(even, K):
+                        p0 = p0 + load(S, 16 * i) * at(decay, w + i) * at(k, x + i)
+                    p0 = p0 + p1
+                u = load_n(v, row * V + lo, n) - p0
+                if keep:
+                    store_n(rest, row * V + lo, u, n)
+                u = u * at(beta, row)
                 o0 = splat(v, 0.0)
                 o1 = splat(v, 0.0)
                 for i in range(0, even, 2):
-                    s0 = load(S, 16 * i) * at(decay, w + i * ws) + u * at(k, x + i)
-                    s1 = load(S, 16 * i + 16) * at(decay, w + (i + 1) * ws) + u * at(k, x + i + 1)
+                    s0 = load(S, 16 * i) * at(decay, w + i * wk) + u * at(k, x + i)
+                    s1 = load(S, 16 * i + 16) * at(decay, w + i * wk + wk) + u * at(k, x + i + 1)
                     store(S, 16 * i, s0)
                     store(S, 16 * i + 16, s1)
                     o0 = o0 + s0 * at(q, x + i)
                     o1 = o1 + s1 * at(q, x + i + 1)
                 for i in range(even, K):
-                    s0 = load(S, 16 * i) * at(decay, w + i * ws) + u * at(k, x + i)
+                    s0 = load(S, 16 * i) * at(decay, w + i * wk) + u * at(k, x + i)
                     store(S, 16 * i, s0)
                     o0 = o0 + s0 * at(q, x + i)
                 store_n(o, row * V + lo, (o0 + o1) * scale, n)
@@ -138,7 +217,7 @@ def backward(
     `dq`, `dk`, `dg` and `dbeta` must come zeroed; without beta, `rest` is v.
     """
     T, G, H, K, V = dims
-    KP, VP = (K + 15) // 16 * 16, (V + 3) // 4 * 4
+    KP, VP = (K + 15) // 16 * 16, (V + 15) // 16 * 16
     chunks = (T + CHUNK - 1) // CHUNK
     # One chunk of everything, the keys padded with zeros to whole vectors.
     qs, ks, ws = (
@@ -172,20 +251,23 @@ def backward(
                 x = ((b * T + c * CHUNK + t) * G + h * G // H) * K
                 if beta is not None:
                     bs[t] = at(beta, row)
-                for i in range(K):
-                    qs[t * KP + i] = at(q, x + i) * scale
-                    ks[t * KP + i] = at(k, x + i)
-                    ws[t * KP + i] = at(decay, row * gate[0] + i * gate[1])
-                for j in range(V):
-                    rs[t * VP + j] = at(rest, row * V + j)
-                    us[t * VP + j] = at(rest, row * V + j) * bs[t]
-                    dos[t * VP + j] = at(do, row * V + j)
+                for i in range(0, K, 16):
+                    store(qs, t * KP + i, load_n(q, x + i, K - i) * scale)
+                    store(ks, t * KP + i, load_n(k, x + i, K - i))
+                    w = row * gate[0] + i
+                    wv = load_n(decay, w, K - i) if gate[1] else splat(v, at(decay, row * gate[0]))
+                    store(ws, t * KP + i, wv)
+                for j in range(0, V, 16):
+                    r = load_n(rest, row * V + j, V - j)
+                    store(rs, t * VP + j, r)
+                    store(us, t * VP + j, r * bs[t])
+                    store(dos, t * VP + j, load_n(do, row * V + j, V - j))
             dqs[:] = 0.0
             dks[:] = 0.0
             dgs[:] = 0.0
             dbs[:] = 0.0
             uds[:] = 0.0
-            for j in range(0, VP, 4):
+            for j in range(0, V, 4):
                 for i in range(0, KP, 16):
                     s0 = load(start, j * KP + i)
                     s1 = load(start, (j + 1) * KP + i)
@@ -252,13 +334,17 @@ def backward(
                 x = ((b * T + c * CHUNK + t) * G + h * G // H) * K
                 if dbeta is not None:
                     dbeta[row] = dbs[t]
-                for i in range(K):
-                    dq[x + i] += (dqs[t * KP + i] + ks[t * KP + i] * uds[t]) * scale
-                    dk[x + i] += dks[t * KP + i]
-                    if gate[0] > 0:
-                        dg[row * gate[0] + i * gate[1]] += dgs[t * KP + i]
-                for j in range(V):
-                    dv[row * V + j] = dvs[t * VP + j]
+                for i in range(0, K, 16):
+                    y, n = t * KP + i, K - i
+                    dqv = (load(dqs, y) + load(ks, y) * uds[t]) * scale
+                    store_n(dq, x + i, load_n(dq, x + i, n) + dqv, n)
+                    store_n(dk, x + i, load_n(dk, x + i, n) + load(dks, y), n)
+                    if gate[1] > 0:
+                        store_n(dg, row * K + i, load(dgs, y), n)
+                    elif gate[0] > 0:
+                        dg[row] += total(load(dgs, y))
+                for j in range(0, V, 16):
+                    store_n(dv, row * V + j, load(dvs, t * VP + j), V - j)
         for i in range(K):
             for j in range(V):
                 dstate[(item * K + i) * V + j] = dS[j * KP + i]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.compiled import kernels
-from selectivbench.errors import UsageError, explain, near
+from selectivbench.errors import UsageError, explain
 from selectivbench.grammar.model import END, Grammar
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -41,18 +41,6 @@ class Parameters:
     min_string_length: int = 1
     require_exit_from_all: bool = True
     allow_unreachable_cycles: bool = True
-
-    @classmethod
-    def of(cls, ambiguities: int, **given: Any) -> Parameters:
-        """Depth follows ambiguity, alphabet is one more, density 0.4 / depth, as published."""
-        unknown = set(given) - {field.name for field in fields(cls)}
-        for name in sorted(unknown):
-            allowed = near(name, [field.name for field in fields(cls)])
-            raise UsageError(explain("grammar parameter", name, allowed))
-        depth = given.pop("ambiguity_depth", ambiguities)
-        alphabet = given.pop("alphabet_size", ambiguities + 1)
-        density = given.pop("transition_density", 0.4 / max(depth, 1))
-        return cls(alphabet, ambiguities, depth, transition_density=density, **given)
 
     def __post_init__(self) -> None:
         checks: dict[str, tuple[float, float]] = {

@@ -47,11 +47,32 @@ class Grammar:
         assert self.successor.shape == self.chance.shape == (self.n_states, len(self.symbols))
 
     @classmethod
-    def random(cls, seed: int, ambiguities: int = 8, **parameters: Any) -> Grammar:
-        """The published generator's grammar of a seed; see :class:`.generation.Parameters`."""
+    def random(
+        cls,
+        seed: int,
+        alphabet_size: int | None = None,
+        ambiguities: int = 8,
+        ambiguity_depth: int | None = None,
+        initial_states: int = 4,
+        transition_density: float | None = None,
+        min_string_length: int = 1,
+        require_exit_from_all: bool = True,
+        allow_unreachable_cycles: bool = True,
+    ) -> Grammar:
+        """The published generator's grammar of a seed, bit for bit.
+
+        Parameters as in :class:`.generation.Parameters`. Without values, as in the published
+        experiments: depth as the ambiguities, one symbol more, density 0.4 / depth. UsageError for
+        parameters that no grammar meets.
+        """
         from selectivbench.grammar.generation import Parameters, generate
 
-        return generate(seed, Parameters.of(ambiguities, **parameters))
+        depth = ambiguities if ambiguity_depth is None else ambiguity_depth
+        size = ambiguities + 1 if alphabet_size is None else alphabet_size
+        density = 0.4 / max(depth, 1) if transition_density is None else transition_density
+        rules = (min_string_length, require_exit_from_all, allow_unreachable_cycles)
+        drawn = Parameters(size, ambiguities, depth, initial_states, density, *rules)
+        return generate(seed, drawn)
 
     @classmethod
     def from_transitions(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from selectivbench.batch import BLANK, IGNORE, PAD, Batch, Encoding
 from selectivbench.compiled import kernels
+from selectivbench.errors import UsageError, explain
 from selectivbench.grammar import Grammar
 from selectivbench.oracle import Distractors, Oracle
 from selectivbench.seeds import Stream, raw_words, uniforms
@@ -43,6 +44,13 @@ class Plan:
     noise: float = 0.0
     distractors: Distractors = NO_DISTRACTORS
 
+    def __post_init__(self) -> None:
+        for low, high in [self.gap, *(gap for _, gap in self.gaps if gap)]:
+            if not 0 <= low <= high:
+                raise UsageError(explain("gap", (low, high), "least and most steps, 0 or more"))
+        if min(self.train, self.held_out) < 0:
+            raise UsageError(explain("samples", min(self.train, self.held_out), "0 or more"))
+
     def longest(self) -> int:
         """Steps of the longest sample of any split."""
         gaps = [most for _, gap in self.gaps for _, most in (gap or self.gap,)]
@@ -52,7 +60,7 @@ class Plan:
 @lru_cache(maxsize=16)
 def oracle_of(seed: int, ambiguities: int, elements: int, distractors: Distractors) -> Oracle:
     """The oracle of a reference grammar; its tables are a few megabytes, made once."""
-    return Oracle(Walker(Grammar.random(seed, ambiguities)), elements, distractors)
+    return Oracle(Walker(Grammar.random(seed, ambiguities=ambiguities)), elements, distractors)
 
 
 @dataclass(frozen=True, eq=False)

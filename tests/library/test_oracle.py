@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from selectivbench.errors import UsageError
 from selectivbench.grammar import Grammar
 from selectivbench.oracle import Distractors, Oracle
 from selectivbench.seeds import Stream
@@ -81,7 +82,7 @@ def posterior(walker, noise, length, tokens):
 @settings(deadline=None, max_examples=15)
 def test_the_filter_is_the_posterior(seed, index, probability, after_end):
     """Exactly the likeliest state among all explanations of the tokens, distractors included."""
-    grammar = Grammar.random(seed, 3)
+    grammar = Grammar.random(seed, ambiguities=3)
     shortest = 1 + int(grammar.distance_to_end[list(grammar.starts)].min())
     noise = Distractors(probability, onset=1, after_end=after_end)
     oracle = Oracle(Walker(grammar, shortest + 3), 6, noise)
@@ -108,7 +109,7 @@ def sample_tokens(oracle, index):
 @given(st.integers(0, 3000), st.integers(0, 200))
 @settings(deadline=None, max_examples=25)
 def test_the_odds_of_the_next_symbol_are_exact(seed, index):
-    grammar = Grammar.random(seed, 3)
+    grammar = Grammar.random(seed, ambiguities=3)
     shortest = 1 + int(grammar.distance_to_end[list(grammar.starts)].min())
     walker = Walker(grammar, shortest + 2)
     oracle = Oracle(walker, 5)
@@ -209,3 +210,24 @@ def test_natively_no_distractor_after_the_end_begins_a_string():
     beginnings = grammar.symbol_of[list(grammar.starts)]
     assert not Distractors().foreign(walker)[grammar.end, beginnings].any()
     assert Distractors(after_end=True).foreign(walker)[grammar.end].all()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Distractors(1.0), "distractor probability: got 1.0"),
+        (lambda: Distractors(-0.1), "distractor probability"),
+        (lambda: Distractors(0.1, onset=-1), "distractor onset: got -1"),
+        (lambda: oracle_of(2, 8, 1, Distractors()), "elements of a walk: got 1"),
+        (
+            lambda: oracle_of(2, 8, 9, Distractors()).window(np.zeros((1, 2), np.int16), 0),
+            "window: got 0",
+        ),
+        (lambda: Plan(8, 20, 10, 10, gap=(3, 2)), "gap"),
+        (lambda: Plan(8, 20, 10, 10, gaps=(("test", (-1, 2)),)), "gap"),
+        (lambda: Plan(8, 20, -1, 10), "samples: got -1"),
+    ],
+)
+def test_bad_parameters_are_refused(make, words):
+    with pytest.raises(UsageError, match=words):
+        make()

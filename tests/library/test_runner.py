@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selectivbench import runner
+from selectivbench import dialogue, runner
+from selectivbench.dialogue import batch_order
 from selectivbench.errors import UsageError
 from selectivbench.machine import Device
 from selectivbench.profiles import get_profile
 from selectivbench.record import Point, Record
-from selectivbench.runner import Job, batch_order, run
+from selectivbench.runner import Job, run
 from selectivbench.sandbox.launch import ForkServer, InProcess
 from selectivbench.submission import load
 from selectivbench.tasks import TASKS, Levels
@@ -262,7 +263,7 @@ def test_data_that_does_not_suffice_is_shuffled_each_pass() -> None:
 def test_points_are_evenly_spread_and_the_last_step_is_one(
     steps: int, points: int, expected: set[int]
 ) -> None:
-    assert runner._evenly(steps, points) == expected
+    assert dialogue._evenly(steps, points) == expected
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,18 @@ def test_the_gradient_is_clipped(clip: float) -> None:
     assert float(t.parameters[0].grad.norm()) == pytest.approx(clip, rel=1e-3)
 
 
+def test_gradients_of_one_step_do_not_reach_the_next() -> None:
+    t = trainer(Free())
+    gradients = []
+    for _ in range(2):
+        with torch.no_grad():
+            t.parameters[0].zero_()
+        t.step(INPUTS, TARGETS)
+        assert t.parameters[0].grad is not None
+        gradients.append(t.parameters[0].grad.clone())
+    assert torch.equal(*gradients)
+
+
 def test_mean_loss_starts_anew_and_is_nan_of_nothing() -> None:
     t = trainer()
     assert math.isnan(t.mean_loss())

@@ -50,7 +50,7 @@ def test_published_sequences_in_full(path):
 @pytest.mark.parametrize(("which", "digest"), DIGESTS.items())
 def test_reference_digest(which, digest):
     seed, ambiguities, depth = which
-    grammar = Grammar.random(seed, ambiguities, ambiguity_depth=depth)
+    grammar = Grammar.random(seed, ambiguities=ambiguities, ambiguity_depth=depth)
     walks = Walker(grammar).reference(seed, np.arange(3))
     data = grammar.state_id[walks].astype("<i4").tobytes()
     assert hashlib.blake2b(data, digest_size=8).hexdigest() == digest
@@ -87,7 +87,7 @@ def rows(grammar, state):
 )
 @settings(deadline=None, max_examples=40)
 def test_reference_walks_are_those_of_numpy(seed, ambiguities, starts, index, longest):
-    grammar = Grammar.random(seed, ambiguities, initial_states=starts)
+    grammar = Grammar.random(seed, ambiguities=ambiguities, initial_states=starts)
     walker = Walker(grammar, max(longest, grammar.n_states + 1))
     (ours,) = walker.reference(seed, np.array([index]), 50)
     assert ours.tolist() == plain_reference(grammar, seed, index, 50, walker.longest)
@@ -135,7 +135,7 @@ def plain_native(walker, numbers):
 @given(st.integers(0, 2**20), st.integers(2, 5), st.integers(0, 2**40), st.integers(0, 8))
 @settings(deadline=None, max_examples=40)
 def test_native_walks_follow_the_conditioned_chain(seed, ambiguities, index, slack):
-    grammar = Grammar.random(seed, ambiguities)
+    grammar = Grammar.random(seed, ambiguities=ambiguities)
     shortest = 1 + grammar.distance_to_end[list(grammar.starts)].min()
     walker = Walker(grammar, int(shortest) + slack)
     (ours,) = walker.native(STREAM, np.array([index]), 40)
@@ -147,7 +147,7 @@ def test_native_walks_follow_the_conditioned_chain(seed, ambiguities, index, sla
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=20), st.integers(1, 60))
 @settings(deadline=None, max_examples=25)
 def test_a_walk_is_the_same_whoever_asks(indices, length):
-    walker = Walker(Grammar.random(1, 4))
+    walker = Walker(Grammar.random(1, ambiguities=4))
     together = walker.native(STREAM, np.array(indices), length)
     longer = walker.native(STREAM, np.array(indices[:1]), length + 5)
     assert (longer[0, :length] == together[0]).all()
@@ -156,7 +156,7 @@ def test_a_walk_is_the_same_whoever_asks(indices, length):
 
 
 def chi_square_z(observed, expected):
-    """How many standard deviations a chi-square statistic lies above its mean; cells under 10 pooled."""
+    """Standard deviations by which a chi-square statistic exceeds its mean; cells under 10 pooled."""
     small = expected < 10
     observed = np.append(observed[~small], observed[small].sum())
     expected = np.append(expected[~small], expected[small].sum())
@@ -170,7 +170,7 @@ def test_native_and_rejected_walks_have_the_exact_distribution(which):
     """State and age in the first string of 20,000 walks against the exact probabilities, at the
     level z = 6 (a chance below 1e-7 for each of the six comparisons)."""
     seed, ambiguities = which
-    walker = Walker(Grammar.random(seed, ambiguities), longest=40)
+    walker = Walker(Grammar.random(seed, ambiguities=ambiguities), longest=40)
     exact = Oracle(walker, 40).ages
     everyone = np.arange(1, 20_001)
     both = walker.native(STREAM, everyone, 40), walker.reference(seed, everyone, 40)
@@ -184,16 +184,20 @@ def test_native_and_rejected_walks_have_the_exact_distribution(which):
 
 
 def test_the_test_of_distribution_can_fail():
-    walker = Walker(Grammar.random(4, 8), longest=40)
+    walker = Walker(Grammar.random(4, ambiguities=8), longest=40)
     exact = Oracle(walker, 40).ages[3]
-    free = Walker(Grammar.random(4, 8), longest=400).native(STREAM, np.arange(20_000), 4)[:, 3]
+    free = Walker(Grammar.random(4, ambiguities=8), longest=400).native(
+        STREAM, np.arange(20_000), 4
+    )[:, 3]
     seen = np.bincount(free, minlength=walker.grammar.n_states)
     assert chi_square_z(seen, 20_000 * exact / exact.sum()) > 6
 
 
 @pytest.mark.parametrize(("which", "published"), ENDS_IN_TIME.items())
 def test_how_many_strings_end_in_time(which, published):
-    assert Walker(Grammar.random(*which)).ends_in_time == pytest.approx(published, abs=0.0051)
+    assert Walker(Grammar.random(which[0], ambiguities=which[1])).ends_in_time == pytest.approx(
+        published, abs=0.0051
+    )
 
 
 def test_a_longest_string_that_none_meets_is_refused():
@@ -208,7 +212,7 @@ def test_hopeless_lengths_are_refused_as_published():
 
 def test_a_dead_end_is_refused_for_reference_walks():
     grammar = Grammar.random(
-        13, 2, initial_states=1, require_exit_from_all=False, transition_density=0.15
+        13, ambiguities=2, initial_states=1, require_exit_from_all=False, transition_density=0.15
     )
     assert (grammar.successor[grammar.reachable] < 0).all(axis=1).sum() > 1
     with pytest.raises(UsageError, match="dead end"):
@@ -222,7 +226,7 @@ def test_another_process_and_thread_count_walk_the_same(threads):
     code = (
         "import numpy as np; from selectivbench.grammar import Grammar;"
         "from selectivbench.walks import Walker; from selectivbench.seeds import Stream;"
-        "w = Walker(Grammar.random(2, 8));"
+        "w = Walker(Grammar.random(2, ambiguities=8));"
         "print(w.native(Stream.named('p'), np.arange(4), 50).sum(), w.reference(2, np.arange(4)).sum())"
     )
     settings = {"NUMBA_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "PATH": ""}
@@ -230,6 +234,6 @@ def test_another_process_and_thread_count_walk_the_same(threads):
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **settings}
     )
-    walker = Walker(Grammar.random(2, 8))
+    walker = Walker(Grammar.random(2, ambiguities=8))
     native = walker.native(Stream.named("p"), np.arange(4), 50).sum()
     assert result.stdout.split() == [str(native), str(walker.reference(2, np.arange(4)).sum())]

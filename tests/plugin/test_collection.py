@@ -107,6 +107,7 @@ BAD = [
     (["--selectiv-seeds=1,two"], "*--selectiv-seeds: got 'two'*"),
     (["--selectiv-seeds=-1"], "*--selectiv-seeds: got '-1'*"),
     (["--selectiv-steps=0"], "*--selectiv-steps: got '0'*"),
+    (["--selectiv-steps=999"], "*steps: got 999, allowed: 1 to 20, the budget of selective_copy*"),
     (["--selectiv-device=gpu"], "*device: got 'gpu', allowed: auto, cpu or cuda*"),
     (["--selectiv-isolate=sandbox"], "*--selectiv-isolate: got 'sandbox'*"),
     (["--selectiv-out=linear.py/records"], "*records folder: got *a folder one can write to*"),
