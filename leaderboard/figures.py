@@ -196,7 +196,7 @@ def _splits(cells: Sequence[Cell], stem: str, own: str, kind: SplitKind) -> Char
             [Panel("", _levelled(table))],
             Axes(kind.axis, "accuracy", log=True),
         ),
-        ("task", kind.id, "accuracy", "floor", "ceiling"),
+        ("task", kind.axis.replace(" ", "_"), "accuracy", "floor", "ceiling"),
         tuple(table),
     )
 
