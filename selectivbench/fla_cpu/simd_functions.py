@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import types
 
 from selectivbench.fla_cpu.simd import (

@@ -20,7 +20,7 @@ def test_a_pass_and_its_record(run, folder):
         [
             "selectivbench: profile smoke, device cpu, isolation none, records in *",
             "entry *task *accuracy *range *floor *ceiling *score *bar *verdict *time",
-            "linear *selective_copy-v1 *0.250 *1.000 *pass *",
+            "linear *selective_copy-v1 *0.125 *1.000 *pass *",
             "trained 2 (no record yet): linear selective_copy-v1 seed 1, *",
             "records: *",
         ]
@@ -86,11 +86,11 @@ def test_below_the_bar_says_figure_bar_and_where_to_look(run):
     result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [
-            "linear on selective_copy-v1 (seed 1, lite): score * is below the bar 0.850.",
+            "linear on selective_copy-v1 (seed 1, lite): score * is below the bar 0.900.",
             "  accuracy *, floor 0.1250, ceiling 1.0000",
             "  look at *",
             "  record: linear-selective_copy-v1-base-lite-seed1-*.json",
-            "linear *0.850 *fail *",
+            "linear *0.900 *fail *",
         ]
     )
     result.stdout.no_fnmatch_line("*pytest_selectivbench/*.py:*")
@@ -147,7 +147,7 @@ def test_errors_are_tried_again(run, folder):
 def test_wrong_shape_says_got_and_wanted(run, folder):
     (folder / "linear.py").write_text(LINEAR.replace("self.layer(x)", "self.layer(x)[:, :-1]"))
     result = run()
-    result.stdout.fnmatch_lines(["*Mixer's output: got (32, 17, 32), allowed: (32, 18, 32)*"])
+    result.stdout.fnmatch_lines(["*Mixer's output: got (32, 19, 32), allowed: (32, 20, 32)*"])
 
 
 def test_exit_first_and_last_failed(run, folder):
