@@ -163,11 +163,11 @@ def rates() -> list[Rate]:
     ]
 
 
-def _print_layers(threads: int, rounds: int) -> None:
+def _print_layers(threads: int, rounds: int, names: list[str]) -> None:
     torch.set_num_threads(threads)
     print(f"\n{threads} thread(s), target {TARGETS.get(threads, 4.0):.0f}x")
     print(f"{'layer':15}{'B x T x d':>15}{'loop ms':>10}{'kernel ms':>11}{'ratio':>8}")
-    for name in LAYERS:
+    for name in names:
         for shape in SHAPES:
             loop, ours = compare(name, shape, rounds)
             size = "x".join(map(str, shape))
@@ -193,11 +193,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m selectivbench.fla_cpu.bench")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--layers", nargs="*", default=list(LAYERS), choices=LAYERS)
     options = parser.parse_args()
     fla_cpu.enable()
     _print_rates()
     for threads in options.threads:
-        _print_layers(threads, options.rounds)
+        _print_layers(threads, options.rounds, options.layers)
 
 
 if __name__ == "__main__":
