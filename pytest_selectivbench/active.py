@@ -18,6 +18,8 @@ from pytest_selectivbench.lab import Lab, manifest_path, spread_gpus
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines, row_of
 from selectivbench.machine import gpu_count, versions
+from selectivbench.sandbox.launchers import Launchers
+from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.store import RecordStore
 
 
@@ -25,9 +27,15 @@ class ActivePlugin:
     """One benchmark session: collects the cases, holds the rows, prints the table."""
 
     def __init__(
-        self, settings: options.Settings, plan: Plan, only: tuple[str, ...], worker: bool
+        self,
+        settings: options.Settings,
+        plan: Plan,
+        isolation: Isolation,
+        only: tuple[str, ...],
+        worker: bool,
     ) -> None:
-        self.settings, self.plan, self.only, self.worker = settings, plan, only, worker
+        self.settings, self.plan, self.isolation = settings, plan, isolation
+        self.only, self.worker = only, worker
         self.rows: dict[str, Row] = {}
 
     @classmethod
@@ -36,16 +44,16 @@ class ActivePlugin:
         settings = options.read(config)
         assert settings is not None, "plugin.py looks first"
         plan = Plan.of(settings)
+        isolation = resolve(settings.isolate)
         only = _take_arguments(config, plan.files)
         workerinput = getattr(config, "workerinput", None)
         spread_gpus(workerinput, plan.device.kind, gpu_count())
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
             progress = Progress.on(sys.__stdout__) if sys.__stdout__ else Progress(None)
-            config.stash[LAB] = Lab(
-                store, plan.device.kind, settings.isolate, settings.gate, progress
-            )
-        return cls(settings, plan, only, worker=workerinput is not None)
+            launchers = Launchers(plan.device.kind, isolation)
+            config.stash[LAB] = Lab(store, launchers, settings.gate, progress)
+        return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:
         """Versions, device, profile, isolation."""
@@ -57,7 +65,7 @@ class ActivePlugin:
         return [
             f"selectivbench: {packages}, {fla}",
             f"selectivbench: profile {self.plan.profile.name}, device {self.plan.device.name}, "
-            f"isolation {self.settings.isolate}, records in {self.settings.out}",
+            f"isolation {self.isolation}, records in {self.settings.out}",
         ]
 
     @pytest.hookimpl(tryfirst=True)

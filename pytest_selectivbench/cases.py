@@ -15,6 +15,7 @@ import pytest
 
 from pytest_selectivbench import bench
 from pytest_selectivbench.options import Settings
+from pytest_selectivbench.validity import ValidityCase, wanted
 from selectivbench.errors import SelectivError, SubmissionError, UsageError, explain, near
 from selectivbench.machine import Device, resolve
 from selectivbench.profiles import Profile, get_profile
@@ -37,6 +38,7 @@ class Plan:
     device: Device
     steps: int | None
     gate: bool
+    validity: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
@@ -50,6 +52,7 @@ class Plan:
             device=resolve(settings.device),
             steps=settings.steps,
             gate=settings.gate,
+            validity=wanted(settings.validity, profile.conformance),
         )
         for task, _ in plan.chosen:  # an impossible number of steps is said now
             profile.plan(get_task(task.trains_on).name, settings.steps)
@@ -119,6 +122,10 @@ class Entry(pytest.Collector):
             return
         for task, job in self.plan.jobs(submission):
             yield Case.of(self, task, job)
+        for check in self.plan.validity:
+            task, variant = self.plan.chosen[0]
+            job = self.plan.job(submission, task, variant, self.plan.seeds[0])
+            yield ValidityCase.of(self, job, check)
 
 
 class Case(pytest.Function):

@@ -17,14 +17,11 @@ from pytest_selectivbench.bench import Outcome
 from pytest_selectivbench.cases import Case, case_name
 from pytest_selectivbench.progress import Progress
 from selectivbench import runner
-from selectivbench.errors import UsageError, explain
 from selectivbench.record import Point, Record, Tracker
-from selectivbench.sandbox.launch import ForkServer, FreshInterpreters, InProcess, Launcher
-from selectivbench.sandbox.preload import OPTIONAL
+from selectivbench.sandbox.launchers import Launchers
 from selectivbench.store import RecordStore
 from selectivbench.tasks import Task
-
-ISOLATION = ("process", "none")
+from selectivbench.validity import Examination
 
 
 @dataclass
@@ -32,15 +29,10 @@ class Lab:
     """Shared by the cases of one pytest process. Launchers start when they are first needed."""
 
     store: RecordStore
-    device: str
-    isolate: str
+    launchers: Launchers
     gate: bool
     progress: Progress
-    _launchers: dict[frozenset[str], Launcher] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.isolate not in ISOLATION:
-            raise UsageError(explain("--selectiv-isolate", self.isolate, " or ".join(ISOLATION)))
+    _examinations: dict[str, Examination] = field(default_factory=dict)
 
     def outcome(
         self, job: runner.Job, task: Task, tracker: Tracker, request: pytest.FixtureRequest
@@ -52,7 +44,7 @@ class Lab:
             if found.record is not None:
                 return Outcome(found.record, True, found.reason)
             timer = _Timer(request, f"{job.submission.id} {case_name(job)}", job.tasks[0].id)
-            records = runner.run(job, self._launcher(job), tracker, timer)
+            records = runner.run(job, self.launchers.of(job.submission.imports), tracker, timer)
             self.store.write_source(job.submission.sha256, job.submission.source)
             for record in records:
                 self.store.write(record)
@@ -76,23 +68,17 @@ class Lab:
             (results.PROPERTY, json.dumps(results.row(outcome, case.expected_fail)))
         )
 
+    def examination(self, job: runner.Job) -> Examination:
+        """The validity checks of a submission; what they share is done once."""
+        key = job.submission.sha256
+        if key not in self._examinations:
+            launcher = self.launchers.of(job.submission.imports)
+            self._examinations[key] = Examination.of(job, launcher)
+        return self._examinations[key]
+
     def close(self) -> None:
         """End every launcher and its children."""
-        for launcher in self._launchers.values():
-            launcher.close()
-        self._launchers.clear()
-
-    def _launcher(self, job: runner.Job) -> Launcher:
-        packages = job.submission.imports & OPTIONAL
-        if packages not in self._launchers:
-            self._launchers[packages] = self._started(packages)
-        return self._launchers[packages]
-
-    def _started(self, packages: frozenset[str]) -> Launcher:
-        if self.isolate == "none":
-            return InProcess(self.device, packages)
-        kind = ForkServer if self.device == "cpu" else FreshInterpreters
-        return kind(self.device, packages)
+        self.launchers.close()
 
 
 class _Timer:

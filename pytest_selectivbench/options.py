@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     import pytest
 
 MODEL_HELP = "submission file, or a folder of them; may be given several times"
+ISOLATE_HELP = (
+    "0: in this process; 1: a process for each case; 2: and Landlock; 3: and namespaces; or highest"
+)
 # name, default, help, argparse keywords. The ini twin has the name with underscores.
 TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("profile", "lite", "sizes and budgets: smoke, lite or paper"),
@@ -18,7 +21,8 @@ TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("out", ".selectivbench/records", "folder of the records, which is the cache too"),
     ("device", "auto", "auto, cpu or cuda"),
     ("steps", "", "cut the training budget to N steps; kept apart from full results"),
-    ("isolate", "process", "process: a child process for each case; none: in this one"),
+    ("isolate", "1", ISOLATE_HELP),
+    ("validity", "auto", "validity checks too: yes, no, or auto (the quick ones, in smoke)"),
 )
 FLAGS: tuple[tuple[str, str], ...] = (
     ("rerun", "train again where a record could be re-used"),
@@ -38,6 +42,7 @@ class Settings:
     device: str
     steps: int | None
     isolate: str
+    validity: str
     rerun: bool
     gate: bool
 
@@ -73,6 +78,7 @@ def read(config: pytest.Config) -> Settings | None:
         device=_value(config, "device"),
         steps=_number("steps", text, 1) if (text := _value(config, "steps")) else None,
         isolate=_value(config, "isolate"),
+        validity=_choice("validity", _value(config, "validity"), ("auto", "yes", "no")),
         rerun=_value(config, "rerun"),
         gate=not _value(config, "no_gate"),
     )
@@ -85,6 +91,14 @@ def _value(config: pytest.Config, name: str) -> Any:
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _choice(name: str, text: str, allowed: tuple[str, ...]) -> str:
+    from selectivbench.errors import UsageError, explain, near
+
+    if text not in allowed:
+        raise UsageError(explain(f"--selectiv-{name}", text, near(text, allowed)))
+    return text
 
 
 def _number(name: str, text: str, least: int) -> int:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from selectivbench import __version__, catalogue, template
+from selectivbench import __version__, audit, catalogue, template
 from selectivbench.errors import SelectivError
+from selectivbench.sandbox import levels
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -36,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("path", type=Path, metavar="mine.py")
     new.set_defaults(run=lambda arguments: template.write(arguments.path))
     _add_data(commands)
+    _add_audit(commands.add_parser("audit", help="run on secret seeds and compare"))
     return parser
 
 
@@ -98,6 +100,45 @@ def _speed(given: argparse.Namespace) -> str:
     from selectivbench import speed
 
     return speed.table(given.share)
+
+
+def _add_audit(parser: argparse.ArgumentParser) -> None:
+    salt = parser.add_mutually_exclusive_group(required=True)
+    salt.add_argument("--salt-file", type=Path, help="the secret salt")
+    salt.add_argument("--new-salt", type=Path, help="write one, and print what to publish")
+    add = parser.add_argument
+    add("models", nargs="*", type=Path, metavar="mine.py", help="none: only the commitment")
+    add("--tasks", default="", help="task names with commas (default: the profile's own)")
+    add("--profile", default="lite")
+    add("--records", type=Path, default=Path(".selectivbench/records"), help="the public ones")
+    add(
+        "--out",
+        type=Path,
+        default=Path(".selectivbench/audit"),
+        help="keep it as secret as the salt",
+    )
+    add("--isolate", default=levels.HIGHEST, help="0 to 3, or highest")
+    add("--steps", type=int, help="cut the training budget")
+    parser.set_defaults(run=_audit)
+
+
+def _audit(arguments: argparse.Namespace) -> str:
+    if arguments.new_salt:
+        return audit.new_salt(arguments.new_salt)
+    salt = audit.read_salt(arguments.salt_file)
+    if not arguments.models:
+        return f"commitment {audit.commitment(salt)}"
+    wanted = audit.Audit(
+        salt=salt,
+        models=tuple(arguments.models),
+        tasks=tuple(filter(None, arguments.tasks.split(","))),
+        profile=arguments.profile,
+        records=arguments.records,
+        out=arguments.out,
+        isolate=arguments.isolate,
+        steps=arguments.steps,
+    )
+    return audit.perform(wanted)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,9 @@ class Profile:
     """Measured minutes of one training by task name: submissions/lstm.py, one core."""
     conformance: bool = False
     """Verdict by conformance (loss falls, logits finite), not by a bar."""
+    apart: bool = False
+    """Predict in a second process, which gets the trained state and no training data: nothing can
+    be learnt from test inputs, and nothing lives on outside the state."""
 
     def plan(self, task: str, steps: int | None = None) -> Plan:
         """The plan of a task name; ``steps`` cuts the budget (its warm-up is cut along)."""
@@ -114,6 +117,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             _DEFAULT_TASKS,
             _LITE,
             MappingProxyType({"selective_copy": _LITE_COPY}),
+            apart=True,
         ),
         "paper": Profile(
             "paper",
@@ -121,6 +125,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             _DEFAULT_TASKS,
             _PAPER,
             MappingProxyType({"selective_copy": _PAPER_COPY}),
+            apart=True,
         ),
     }
 )

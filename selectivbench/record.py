@@ -99,15 +99,23 @@ class Record:
     evaluations: tuple[Evaluation, ...] = ()
     curve: tuple[Point, ...] = ()
     parameters: int | None = None
+    """As the harness counted them in the submission's process; compare ``saved_numbers``."""
     oversize: bool = False
     """The mixer alone is larger than the profile's block budget; ranked apart."""
+    saved_numbers: int | None = None
+    """Numbers in the trained state, buffers too, counted by trusted code; None where none was saved."""
     state_size: int | None = None
     """Floats carried per layer and sequence, as the submission's ``state_size`` says."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """build, fit, evaluate: wall-clock seconds on the controller's clock; cpu: of the child."""
     peak_memory: int | None = None
-    """Bytes, largest resident set of the child."""
+    """Bytes that the child took at its peak, on top of its baseline."""
+    baseline_memory: int | None = None
+    """Bytes resident before a line of the submission ran: interpreter, torch, fla."""
     isolation: str = "process"
+    """none, process, landlock or namespaces: levels 0 to 3, each with all before it."""
+    isolation_notes: tuple[str, ...] = ()
+    """What this machine could not give."""
     verified: bool = False
     budget: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -134,6 +142,7 @@ class Record:
             data["entry"] = Entry(**_tuples(_known(data["entry"], Entry)))
             data["evaluations"] = tuple(Evaluation(**e) for e in data["evaluations"])
             data["curve"] = tuple(Point(**p) for p in data["curve"])
+            data["isolation_notes"] = tuple(data.get("isolation_notes", ()))
             record = cls(**data)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise RecordError(f"not a record: {type(error).__name__}: {error}") from error

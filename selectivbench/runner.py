@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from selectivbench import machine
+from selectivbench.checks import trained_state
 from selectivbench.dialogue import evaluate, fit
 from selectivbench.errors import ChildError
 from selectivbench.metrics import score
@@ -80,13 +81,21 @@ def run(
     clock = _Clock()
     child = None
     try:
-        with opened(launcher, _order(job, data)) as child:
+        with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
             curve = timed(lambda: fit(child, data[job.tasks[0]], job.plan, job.seed, tracker))
             clock.lap("fit")
             draft = replace(draft, curve=curve)
-            figures = {task: evaluate(child, data[task]) for task in job.tasks}
-            clock.lap("evaluate")
+            if job.profile.apart:
+                state = trained_state(child)
+                draft = replace(draft, saved_numbers=state.numbers)
+            else:
+                figures = _examined(job, child, data)
+        if job.profile.apart:  # nothing but the state goes on to see the test inputs
+            with opened(launcher, order_of(job, data)) as second:
+                second.load(state)
+                figures = _examined(job, second, data)
+        clock.lap("evaluate")
     except ChildError as error:
         draft = replace(draft, status=error.status, cause=str(error))
         figures = {}
@@ -94,7 +103,14 @@ def run(
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
 
 
-def _order(job: Job, data: Mapping[Task, Dataset]) -> Order:
+def _examined(
+    job: Job, child: Child, data: Mapping[Task, Dataset]
+) -> dict[Task, tuple[Evaluation, ...]]:
+    return {task: evaluate(child, data[task]) for task in job.tasks}
+
+
+def order_of(job: Job, data: Mapping[Task, Dataset]) -> Order:
+    """What the child of a job is told; its folder and user are the sandbox's to fill in."""
     trained, plan = data[job.tasks[0]], job.plan
     return Order(
         entry=job.submission.id,
@@ -130,6 +146,7 @@ def _draft(job: Job, launcher: Launcher) -> Record:
         entry=entry,
         status="error",
         isolation=launcher.level,
+        isolation_notes=launcher.isolation.notes,
         budget=asdict(job.plan),
         environment=machine.versions(),
         machine=machine.describe(),
@@ -141,9 +158,10 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
     """With what the controller measured of the child's process."""
     if child is None:
         return replace(draft, seconds=seconds)
-    peak = None
+    peak, baseline = None, child.entered.get("baseline")
     if child.exit is not None:
-        peak = child.exit.peak_memory
+        if child.exit.peak_memory is not None and baseline is not None:
+            peak = max(0, child.exit.peak_memory - baseline)
         if child.exit.cpu is not None:
             seconds = {**seconds, "cpu": round(child.exit.cpu, 3)}
     return replace(
@@ -153,6 +171,7 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
         parameters=child.built.parameters or None,
         oversize=child.built.oversize,
         state_size=child.built.state_size,
+        baseline_memory=baseline,
     )
 
 

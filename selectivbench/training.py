@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from selectivbench.backbone import check_logits
 from selectivbench.batch import IGNORE
+from selectivbench.errors import SubmissionError, explain
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,25 @@ class Trainer:
         self.model.eval()
         with torch.no_grad():  # a tensor cached under inference_mode would break training after it
             return np.asarray(self._logits(inputs).float().cpu().numpy())
+
+    def state(self) -> NDArray[np.uint8]:
+        """Every tensor of the model, buffers too, as safetensors bytes; shared ones several times."""
+        from safetensors.torch import save
+
+        tensors = self.model.state_dict()
+        foreign = [name for name, value in tensors.items() if not isinstance(value, Tensor)]
+        if foreign:
+            raise SubmissionError(explain("state_dict()", foreign[0], "tensors only"))
+        copies = {
+            name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()
+        }
+        return np.frombuffer(save(copies), dtype=np.uint8)
+
+    def load(self, state: NDArray[np.uint8]) -> None:
+        """Take over the state that ``state`` of another process gave."""
+        from safetensors.torch import load
+
+        self.model.load_state_dict(load(state.tobytes()))
 
     def _logits(self, inputs: NDArray[np.float32]) -> Tensor:
         x = torch.from_numpy(inputs).to(self.device, non_blocking=True)

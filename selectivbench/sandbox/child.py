@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from selectivbench.errors import ChildCrashed, SelectivError, SubmissionError, explain
+from selectivbench.sandbox.confine import Confinement, enter
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Channel, Frame
 
@@ -26,8 +27,9 @@ def serve(channel: Channel) -> None:
     try:
         order = Order.from_meta(channel.receive().meta)
         name = Path(order.origin).name
-        if order.folder:
-            enter(order.folder)
+        if order.folder:  # before a line of the submission has run, so this can be believed
+            locked = Confinement(order.level, order.user, order.device)
+            channel.send("entered", enter(order.folder, locked))
         session = Session(order, channel)
         while session.handle(channel.receive()):
             pass
@@ -53,15 +55,6 @@ def describe(error: BaseException, name: str) -> dict[str, str]:
 def _cuda_oom(error: BaseException) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
-
-
-def enter(folder: str) -> None:
-    """Move into the child's own folder; what it prints goes to a file there."""
-    os.chdir(folder)
-    out = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for descriptor in (1, 2):
-        os.dup2(out, descriptor)
-    os.close(out)
 
 
 def load(order: Order) -> ModuleType:
@@ -122,6 +115,8 @@ class Session:
             "train": self._train,
             "report": self._report,
             "predict": self._predict,
+            "save": self._save,
+            "load": self._load,
         }
         if frame.kind == "finish":
             return False
@@ -137,6 +132,12 @@ class Session:
 
     def _predict(self, frame: Frame) -> None:
         self.channel.send("logits", logits=self.trainer.predict(self._inputs(frame)))
+
+    def _save(self, frame: Frame) -> None:  # noqa: ARG002 - every handler takes its frame
+        self.channel.send("state", state=self.trainer.state())
+
+    def _load(self, frame: Frame) -> None:
+        self.trainer.load(frame.arrays["state"])
 
     def _inputs(self, frame: Frame) -> Any:
         return self.order.encoding.encode(frame.arrays["tokens"], frame.arrays["noise_seeds"])

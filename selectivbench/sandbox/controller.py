@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,18 @@ from selectivbench.errors import (
     ProtocolError,
     explain,
 )
-from selectivbench.sandbox.launch import Exit, Launcher, Process
+from selectivbench.sandbox.exits import UNWATCHED, Exit
+from selectivbench.sandbox.launch import Launcher, Process
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Frame
+from selectivbench.sandbox.states import State, largest
 
 Logits = NDArray[np.float32]
 
 BUILD_DEADLINE = 180.0
 PREDICT_DEADLINE = 600.0
+LONGEST_TEXT = 4_000
+"""Characters of a traceback that are kept."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Child:
     def __init__(self, process: Process, n_classes: int) -> None:
         self._process, self._n_classes = process, n_classes
         self.built = Built(0, False, None)
+        self.entered: Mapping[str, Any] = {}
         self.exit: Exit | None = None
         self.phase, self._deadline = "build", math.inf
 
@@ -76,18 +82,30 @@ class Child:
         """(steps done, mean training loss since the last report)."""
         meta = self._answer("progress").meta
         step, loss = meta.get("step"), meta.get("loss")
-        if type(step) is not int or type(loss) is not float:
-            raise ProtocolError(explain("progress", dict(meta), "a step and a loss"))
+        if not _whole(step) or type(loss) is not float:
+            raise ProtocolError(explain("progress", dict(meta), "a whole step and a float loss"))
         return step, loss
 
     def logits(self, batch: Batch) -> Logits:
         """The answer to ``ask(batch)``: (B, T, n_classes), checked for its shape."""
-        logits = self._answer("logits").arrays.get("logits")
         wanted = (*batch.tokens.shape, self._n_classes)
+        logits = self._answer("logits", math.prod(wanted) * 4).arrays.get("logits")
         if logits is None or logits.shape != wanted or logits.dtype != np.float32:
             got = None if logits is None else (logits.shape, logits.dtype.name)
             raise ProtocolError(explain("logits", got, f"{wanted} float32"))
         return logits
+
+    def state(self) -> State:
+        """The trained state, for another child to predict with."""
+        self._process.channel.send("save")
+        raw = self._answer("state", largest(self.built.parameters)).arrays.get("state")
+        if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
+            raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
+        return State.read(raw)
+
+    def load(self, state: State) -> None:
+        """Give a child that was not trained the state of one that was."""
+        self._process.channel.send("load", state=state.raw)
 
     def together(self, send: Callable[[], None], receive: Callable[[], Any]) -> Any:
         """Send from a second thread while answers are read here, so that both sides keep busy."""
@@ -113,21 +131,24 @@ class Child:
             self._process.channel.close()  # wakes the reader
             raise
 
-    def _answer(self, kind: str) -> Frame:
-        frame = self._process.channel.receive(self._deadline)
+    def _answer(self, kind: str, most: int = 0) -> Frame:
+        """The next frame, which must be of a kind and within ``most`` bytes of arrays."""
+        frame = self._process.channel.receive(self._deadline, most)
         if frame.kind == "error":
             oom = frame.meta.get("status") == "oom"
-            raise (ChildOutOfMemory if oom else ChildFailed)(str(frame.meta.get("text")))
+            text = printable(str(frame.meta.get("text")))[-LONGEST_TEXT:]
+            raise (ChildOutOfMemory if oom else ChildFailed)(text)
         if frame.kind != kind:
-            raise ProtocolError(explain("answer", frame.kind, kind))
+            raise ProtocolError(explain("answer", frame.kind[:100], kind))
         return frame
 
     def start(self, order: Order) -> None:
         """Send the order and wait until the model is built."""
         self.enter("build", BUILD_DEADLINE)
         self._process.channel.send("order", order.to_meta())
-        meta = self._answer("built").meta
-        self.built = _built(meta)
+        if order.folder:
+            self.entered = self._answer("entered").meta
+        self.built = _built(self._answer("built").meta)
 
     def finish(self) -> None:
         """Say that no more is wanted."""
@@ -135,49 +156,76 @@ class Child:
 
 
 def _built(meta: Mapping[str, Any]) -> Built:
-    """What a child said, of whatever types it chose."""
-    parameters, oversize, state = (
-        meta.get(name) for name in ("parameters", "oversize", "state_size")
-    )
-    if type(parameters) is not int or type(oversize) is not bool:
-        raise ProtocolError(explain("built", dict(meta), "a count of parameters, true or false"))
-    if not (state is None or type(state) is int) or min(parameters, state or 0) < 0:
-        raise ProtocolError(explain("built", dict(meta), "counts of 0 or more"))
-    return Built(parameters, oversize, state)
+    parameters, oversize, size = (meta.get(k) for k in ("parameters", "oversize", "state_size"))
+    if not _whole(parameters) or type(oversize) is not bool or not (size is None or _whole(size)):
+        raise ProtocolError(explain("built", dict(meta), "whole numbers and a truth value"))
+    return Built(parameters, oversize, size)
+
+
+def printable(text: str) -> str:
+    """Without what could command a terminal: a submission's words are shown to people."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+
+
+def _whole(value: Any) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < 1 << 53
 
 
 @contextmanager
 def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
     """A child that has built its model; everything it started is gone at the end."""
     process = launcher.start()
-    folder = tempfile.mkdtemp(prefix="selectiv-") if launcher.level != "none" else ""
     child = Child(process, order.n_classes)
-    try:
-        child.start(replace(order, folder=folder))
-        yield child
-        child.finish()
-    except (ChildTimeout, ChildCrashed) as error:
-        child.exit = process.end()
-        raise _explained(error, child, folder) from error
-    finally:
-        if child.exit is None:
+    with _folder(launcher, process.user) as folder:
+        place = replace(order, folder=folder, level=launcher.isolation.level, user=process.user)
+        try:
+            child.start(place)
+            yield child
+            child.finish()
+        except (ChildTimeout, ChildCrashed) as error:
             child.exit = process.end()
-        shutil.rmtree(folder, ignore_errors=True)
+            raise _explained(error, child) from error
+        finally:
+            if child.exit is None:
+                child.exit = process.end()
+        if child.exit is UNWATCHED:
+            raise _explained(ChildCrashed(str(child.exit)), child)
 
 
-def _explained(error: ChildError, child: Child, folder: str) -> ChildError:
+@contextmanager
+def _folder(launcher: Launcher, user: int | None) -> Iterator[str]:
+    """An empty folder that is the child's alone, gone afterwards; none for a thread."""
+    if not launcher.isolation.level:
+        yield ""
+        return
+    folder = tempfile.mkdtemp(prefix="selectiv-")
+    if user is not None:
+        os.chown(folder, user, user)
+    try:
+        yield folder
+    finally:
+        sweep(folder)
+
+
+def sweep(folder: str) -> None:
+    """Remove a folder that a stranger filled: closed folders and endless depth are no obstacle."""
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        quiet = {"stderr": subprocess.DEVNULL, "check": False}
+        subprocess.run(["chmod", "-R", "u+rwX", folder], **quiet)  # type: ignore[call-overload]
+        subprocess.run(["rm", "-rf", folder], **quiet)  # type: ignore[call-overload]
+
+
+def _explained(error: ChildError, child: Child) -> ChildError:
     """The same failure with its phase, how the process ended, and the last that it printed."""
-    printed = _last_words(folder)
+    assert child.exit is not None, "it was ended first"
+    text = printable(child.exit.output).strip()[-500:]
+    printed = f" It last printed: {text}" if text else ""
+    if child.exit.out_of_memory:
+        return ChildOutOfMemory(f"in phase {child.phase!r}: {child.exit}.{printed}")
     if isinstance(error, ChildTimeout):
         return ChildTimeout(f"no answer in phase {child.phase!r} before its deadline.{printed}")
     return ChildCrashed(
         f"the submission's process went away in phase {child.phase!r}: {child.exit}.{printed}"
     )
-
-
-def _last_words(folder: str) -> str:
-    path = Path(folder) / "output.txt"
-    if not folder or not path.is_file():
-        return ""
-    text = path.read_bytes()[-500:].decode(errors="replace").strip()
-    return f" It last printed: {text}" if text else ""

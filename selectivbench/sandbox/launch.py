@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Protocol
+from itertools import count
+from typing import Any, Protocol
 
-from selectivbench.errors import ChildCrashed
+from selectivbench.errors import ChildCrashed, ChildError
+from selectivbench.sandbox.environment import environment
+from selectivbench.sandbox.exits import UNWATCHED, Exit, exit_of
+from selectivbench.sandbox.levels import Isolation
+from selectivbench.sandbox.probe import ANYBODY
 from selectivbench.sandbox.protocol import Channel
 
-PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
-PASSED_PREFIXES = ("CUDA_", "NUMBA_", "TRITON_", "XDG_", "OPENBLAS_")
+__all__ = ["Exit", "ForkServer", "FreshInterpreters", "InProcess", "Launcher", "environment"]
 
-
-@dataclass(frozen=True)
-class Exit:
-    """How a child ended: exit code (negative: a signal), bytes at its peak, CPU seconds."""
-
-    code: int
-    peak_memory: int | None = None
-    cpu: float | None = None
-
-    def __str__(self) -> str:
-        if self.code < 0:
-            names = {int(known): known.name for known in signal.Signals}  # not the real-time ones
-            return f"it was ended by {names.get(-self.code, f'signal {-self.code}')}"
-        return f"it left with exit code {self.code}"
+LAST_REPORT = 10.0
+"""Seconds that a warden has to kill everything and to say how it went."""
+PROCESS = Isolation(1)
 
 
 class Process(Protocol):
-    """A running child as the controller sees it."""
+    """A running child as the controller sees it; ``user`` is the id that it is to change to."""
 
     channel: Channel
+    user: int | None
 
     def end(self) -> Exit:
         """Kill it and everything it started, if it still runs, and say how it ended."""
@@ -47,7 +39,11 @@ class Process(Protocol):
 class Launcher(Protocol):
     """Something that starts children; ``close`` ends what it keeps running for them."""
 
-    level: str
+    isolation: Isolation
+
+    @property
+    def level(self) -> str:
+        """The name of the isolation level."""
 
     def start(self) -> Process:
         """A new child that waits for its order."""
@@ -56,58 +52,69 @@ class Launcher(Protocol):
         """Let go of everything."""
 
 
-def environment() -> dict[str, str]:
-    """The clean environment of a child: no keys, tokens or names; one passive OpenMP thread."""
-    kept = {
-        key: value
-        for key, value in os.environ.items()
-        if key in PASSED_ON or key.startswith(PASSED_PREFIXES)
-    }
-    fixed = {
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "NUMBA_THREADING_LAYER": "workqueue",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-    }
-    return kept | fixed
+class _Launches:
+    """What launchers of processes share: their isolation, and a user id for each child."""
+
+    def __init__(self, device: str, packages: frozenset[str], isolation: Isolation) -> None:
+        self._device, self._packages, self.isolation = device, packages, isolation
+        self._numbers = count()
+
+    @property
+    def level(self) -> str:
+        """The name of the isolation level."""
+        return self.isolation.name
+
+    def _user(self) -> int | None:
+        """An id that no other child of this machine has now, or None where it keeps its own."""
+        if not self.isolation.user:
+            return None
+        return ANYBODY + os.getpid() * 16 + next(self._numbers) % 16
+
+    def _arguments(self) -> list[str]:
+        return [self._device, ",".join(sorted(self._packages)), str(self.isolation.level)]
 
 
-class ForkServer:
+class ForkServer(_Launches):
     """Children forked from one server; the first start waits for its imports."""
 
-    level = "process"
-
-    def __init__(self, device: str, packages: frozenset[str]) -> None:
-        self._device, self._packages = device, packages
-        self._popen, self._control = _spawn("server", device, packages)
+    def __init__(
+        self, device: str, packages: frozenset[str], isolation: Isolation = PROCESS
+    ) -> None:
+        super().__init__(device, packages, isolation)
         self._ready = False
+        self._latest: _Watched | None = None
+        self._spawn()
 
     def start(self) -> Process:
         """A forked child; a few milliseconds after the first. A server that died is replaced."""
         if self._popen.poll() is not None:
             self._control.close()
-            self._popen, self._control = _spawn("server", self._device, self._packages)
-            self._ready = False
+            self._spawn()
         if not self._ready:
             self._expect("ready")
             self._ready = True
         ours, theirs = socket.socketpair()
-        socket.send_fds(self._control.sock, [b"f"], [theirs.fileno()])
+        lifeline, far_end = socket.socketpair()
+        socket.send_fds(self._control.sock, [b"f"], [theirs.fileno(), far_end.fileno()])
         theirs.close()
-        return _Forked(self, Channel(ours), self._expect("started")["pid"])
-
-    def exit_of(self, pid: int) -> Exit:
-        """Wait for the server's word on how a child ended."""
-        meta = self._expect("exited")
-        assert meta["pid"] == pid, "one child at a time"
-        return Exit(meta["status"], meta["peak_memory"], meta["cpu"])
+        far_end.close()
+        pid = self._expect("started")["pid"]
+        self._latest = _Watched(Channel(ours), Channel(lifeline), self._user(), pid)
+        return self._latest
 
     def close(self) -> None:
-        """The server ends at the end of its control stream."""
+        """The server ends at the end of its control stream, its latest child before it."""
+        if self._latest is not None:
+            self._latest.end()
         self._control.close()
         self._popen.wait()
 
-    def _expect(self, kind: str) -> Mapping[str, int]:
+    def _spawn(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._popen = _spawned("server", [theirs], self._arguments())
+        self._control, self._ready = Channel(ours), False
+
+    def _expect(self, kind: str) -> Mapping[str, Any]:
         try:
             frame = self._control.receive()
         except ChildCrashed as error:
@@ -118,54 +125,65 @@ class ForkServer:
         return frame.meta
 
 
-class _Forked:
-    def __init__(self, server: ForkServer, channel: Channel, pid: int) -> None:
-        self._server, self.channel, self._pid = server, channel, pid
-
-    def end(self) -> Exit:
-        self.channel.close()
-        _kill_group(self._pid)
-        return self._server.exit_of(self._pid)
-
-
-class FreshInterpreters:
+class FreshInterpreters(_Launches):
     """Children with an interpreter each; the next one is always warming up."""
 
-    level = "process"
-
-    def __init__(self, device: str, packages: frozenset[str]) -> None:
-        self._device, self._packages = device, packages
-        self._next = _spawn("fresh", device, packages)
+    def __init__(
+        self, device: str, packages: frozenset[str], isolation: Isolation = PROCESS
+    ) -> None:
+        super().__init__(device, packages, isolation)
+        self._next = self._spawn()
 
     def start(self) -> Process:
         """The child that was warmed up; another one starts at once."""
-        popen, channel = self._next
-        self._next = _spawn("fresh", self._device, self._packages)
-        return _Fresh(popen, channel)
+        child, self._next = self._next[1], self._spawn()
+        return child
 
     def close(self) -> None:
         """End the child that waits for a case that will not come."""
-        popen, channel = self._next
-        _Fresh(popen, channel).end()
+        self._next[1].end()
+
+    def _spawn(self) -> tuple[subprocess.Popen[bytes], Process]:
+        ours, theirs = socket.socketpair()
+        lifeline, far_end = socket.socketpair()
+        popen = _spawned("fresh", [theirs, far_end], self._arguments())
+        child = _Watched(Channel(ours), Channel(lifeline), self._user(), popen.pid, popen)
+        return popen, child
 
 
-class _Fresh:
-    def __init__(self, popen: subprocess.Popen[bytes], channel: Channel) -> None:
-        self._popen, self.channel = popen, channel
+class _Watched:
+    """A child with its warden, at the other end of the lifeline."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        lifeline: Channel,
+        user: int | None,
+        pid: int,
+        popen: subprocess.Popen[bytes] | None = None,
+    ) -> None:
+        self.channel, self._lifeline, self.user = channel, lifeline, user
+        self._pid, self._popen = pid, popen
 
     def end(self) -> Exit:
         self.channel.close()
-        _kill_group(self._popen.pid)
-        _, status, usage = os.wait4(self._popen.pid, 0)
-        self._popen.returncode = os.waitstatus_to_exitcode(status)  # it must not wait again
-        cpu = usage.ru_utime + usage.ru_stime
-        return Exit(self._popen.returncode, usage.ru_maxrss * 1024, cpu)
+        try:
+            self._lifeline.sock.shutdown(socket.SHUT_WR)  # what the warden is waiting for
+            frame = self._lifeline.receive(time.monotonic() + LAST_REPORT)
+            return exit_of(frame.meta)
+        except (ChildError, OSError):
+            return UNWATCHED
+        finally:
+            self._lifeline.close()
+            if self._popen is not None:
+                self._popen.wait()
 
 
 class InProcess:
     """No isolation: the child is a thread here, for a debugger. It cannot be killed."""
 
     level = "none"
+    isolation = Isolation(0)
 
     def __init__(self, device: str, packages: frozenset[str]) -> None:
         self._device, self._packages = device, packages
@@ -192,6 +210,7 @@ class InProcess:
 class _Threaded:
     def __init__(self, channel: Channel, thread: threading.Thread) -> None:
         self.channel, self._thread = channel, thread
+        self.user: int | None = None
 
     def end(self) -> Exit:
         self.channel.close()
@@ -199,22 +218,22 @@ class _Threaded:
         return Exit(0)
 
 
-def _spawn(
-    module: str, device: str, packages: frozenset[str]
-) -> tuple[subprocess.Popen[bytes], Channel]:
-    ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", f"selectivbench.sandbox.{module}", str(theirs.fileno())]
+def _spawned(
+    module: str, sockets: list[socket.socket], arguments: list[str]
+) -> subprocess.Popen[bytes]:
+    """A process of ours with some sockets, which are closed here.
+
+    ``-P`` and the root folder: nothing beside a submission, or wherever a person stands, is imported.
+    """
+    numbers = [str(sock.fileno()) for sock in sockets]
     popen = subprocess.Popen(
-        [*command, device, ",".join(sorted(packages))],
-        pass_fds=[theirs.fileno()],
+        [sys.executable, "-P", "-m", f"selectivbench.sandbox.{module}", *numbers, *arguments],
+        pass_fds=[sock.fileno() for sock in sockets],
         stdin=subprocess.DEVNULL,
+        cwd="/",
         env=environment(),
         start_new_session=True,  # Ctrl-C is the controller's to handle
     )
-    theirs.close()
-    return popen, Channel(ours)
-
-
-def _kill_group(pid: int) -> None:
-    with suppress(ProcessLookupError):  # it and all it started have ended
-        os.killpg(pid, signal.SIGKILL)
+    for sock in sockets:
+        sock.close()
+    return popen

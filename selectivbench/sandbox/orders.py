@@ -16,6 +16,7 @@ class Order:
 
     origin: path of the submission's file; it names the copy that runs, and tracebacks show it.
     folder: the child's own working folder, or "" where it shares the controller's process.
+    level, user: how far the child locks itself in, and the id that it changes to (None: its own).
     init_seed: of torch's generator, before the submission is run.
     """
 
@@ -32,6 +33,8 @@ class Order:
     device: str
     threads: int
     folder: str
+    level: int = 1
+    user: int | None = None
 
     def to_meta(self) -> dict[str, Any]:
         """As JSON-able data."""

@@ -25,7 +25,7 @@ from selectivbench.errors import ChildCrashed, ChildTimeout, ProtocolError, expl
 
 LARGEST_HEADER = 1 << 20
 LARGEST_ARRAYS = 1 << 32
-DTYPES = ("int16", "int32", "uint64", "float32")
+DTYPES = ("uint8", "int16", "int32", "uint64", "float32")
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,19 @@ class Channel:
         except OSError as error:
             raise ChildCrashed(f"the other end of the channel is gone ({error}).") from error
 
-    def receive(self, deadline: float = math.inf) -> Frame:
-        """Read one frame; ``deadline`` is on the monotonic clock. ChildCrashed at the stream's end."""
+    def receive(self, deadline: float = math.inf, most: int = LARGEST_ARRAYS) -> Frame:
+        """Read one frame with ``most`` bytes of arrays; ``deadline`` is on the monotonic clock.
+
+        ChildCrashed at the stream's end. Too large a frame is refused before its memory is taken.
+        """
         (length,) = struct.unpack("<I", self._read(4, deadline))
         if length > LARGEST_HEADER:
             raise ProtocolError(
                 explain("frame header in bytes", length, f"{LARGEST_HEADER} at most")
             )
         kind, meta, layout = _header(bytes(self._read(length, deadline)))
-        if sum(size for *_, size in layout) > LARGEST_ARRAYS:
-            raise ProtocolError(
-                explain("frame arrays in bytes", layout, f"{LARGEST_ARRAYS} at most")
-            )
+        if (total := sum(size for *_, size in layout)) > most:
+            raise ProtocolError(explain("frame arrays in bytes", total, f"{most} at most"))
         arrays = {
             name: np.frombuffer(self._read(size, deadline), dtype=dtype).reshape(shape)
             for name, dtype, shape, size in layout

@@ -327,7 +327,7 @@ class Scripted:
     def __init__(self, *frames: Frame) -> None:
         self.frames, self.channel = list(frames), self
 
-    def receive(self, deadline: float) -> Frame:
+    def receive(self, deadline: float, most: int = 0) -> Frame:  # noqa: ARG002
         assert deadline > 0
         return self.frames.pop(0)
 

@@ -27,8 +27,8 @@ from selectivbench.record import (
 # A change here is a change of the schema: raise SCHEMA_VERSION with it.
 SCHEMA = {
     Record: """identity entry status cause metric accuracy floor ceiling score evaluations curve
-        parameters oversize state_size seconds peak_memory isolation verified budget environment
-        machine created schema""",
+        parameters oversize saved_numbers state_size seconds peak_memory baseline_memory isolation
+        isolation_notes verified budget environment machine created schema""",
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",

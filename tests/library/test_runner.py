@@ -96,7 +96,7 @@ class Follower(NullTracker):
 
 
 def timeless(record: Record) -> Record:
-    return replace(record, seconds={}, peak_memory=None, created="")
+    return replace(record, seconds={}, peak_memory=None, baseline_memory=None, created="")
 
 
 def test_a_record_is_whole_and_the_same_again(server: ForkServer, job: Any) -> None:

@@ -25,7 +25,12 @@ class Mixer(nn.Module):
         return self.layer(x)
 """
 EXPECTING = LINEAR + '\nEXPECTED_FAIL = ["selective_copy-v1"]\n'
-FAST = ("--selectiv-profile=smoke", "--selectiv-tasks=selective_copy", "--selectiv-device=cpu")
+FAST = (
+    "--selectiv-validity=no",
+    "--selectiv-profile=smoke",
+    "--selectiv-tasks=selective_copy",
+    "--selectiv-device=cpu",
+)
 
 Run = Callable[..., pytest.RunResult]
 

@@ -18,7 +18,7 @@ def test_a_pass_and_its_record(run, folder):
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
         [
-            "selectivbench: profile smoke, device cpu, isolation none, records in *",
+            "selectivbench: profile smoke, device cpu, isolation 0 (none), records in *",
             "entry *task *accuracy *range *floor *ceiling *score *bar *verdict *time",
             "linear *selective_copy-v1 *0.125 *1.000 *pass *",
             "trained 2 (no record yet): linear selective_copy-v1 seed 1, *",
@@ -207,7 +207,7 @@ def test_options_in_the_ini_file(run, folder):
 
 def test_every_option_is_documented_with_its_default(pytester):
     text = pytester.runpytest("--help").stdout.str()
-    names = ["model", "profile", "tasks", "seeds", "out", "device", "steps", "isolate"]
+    names = ["model", "profile", "tasks", "seeds", "out", "device", "steps", "isolate", "validity"]
     names += ["rerun", "no-gate"]
     for name in names:
         assert f"--selectiv-{name}" in text

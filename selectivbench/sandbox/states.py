@@ -1,0 +1,73 @@
+"""The trained state on its way between two processes: safetensors bytes, counted without torch.
+
+The format is 8 bytes of length, that many bytes of JSON ``{name: {dtype, shape, data_offsets}}``,
+then the numbers. Nothing in it can run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selectivbench.errors import ProtocolError, explain
+
+WIDTHS: Mapping[str, int] = MappingProxyType(
+    {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2}
+    | {"I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8}
+)
+"""Bytes of one number."""
+BYTES_PER_PARAMETER, SPARE_BYTES = 16, 16 << 20
+"""A state may have this much for each declared parameter, and this much besides."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A trained model as its bytes, and how many numbers it really holds."""
+
+    raw: NDArray[np.uint8]
+    numbers: int
+
+    @classmethod
+    def read(cls, raw: NDArray[np.uint8]) -> State:
+        """Count what a child sent; ProtocolError where it is not what it says."""
+        try:
+            return cls(raw, sum(_numbers(raw)))
+        except (ValueError, KeyError, TypeError, RecursionError, struct.error) as error:
+            raise ProtocolError(f"the saved state is none: {error}") from error
+
+
+def largest(parameters: int) -> int:
+    """Bytes that the state of a model with so many parameters may take."""
+    return parameters * BYTES_PER_PARAMETER + SPARE_BYTES
+
+
+def _numbers(raw: NDArray[np.uint8]) -> list[int]:
+    """How many each tensor holds; together they must fill the bytes exactly."""
+    (length,) = struct.unpack("<Q", raw[:8].tobytes())
+    header: dict[str, Any] = json.loads(raw[8 : 8 + length].tobytes())
+    header.pop("__metadata__", None)
+    counts, filled = [], 0
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        numbers = math.prod(_shape(entry["shape"]))
+        if numbers * WIDTHS[entry["dtype"]] != end - begin or begin < 0:
+            raise ValueError(explain(f"tensor {name[:100]!r}", entry, "a size that fits its shape"))
+        counts.append(numbers)
+        filled += end - begin
+    if filled != len(raw) - 8 - length:
+        raise ValueError(explain("bytes of tensors", len(raw) - 8 - length, filled))
+    return counts
+
+
+def _shape(shape: Any) -> list[int]:
+    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 1 << 32 for n in shape):
+        raise ValueError(explain("shape", shape, "whole numbers"))
+    return shape
