@@ -94,12 +94,8 @@ def _cost(
         return None
     dots = [Dot(label, float(x), y, half) for _, label, x, y, half in rows]
     where = f"{standings[0].profile}, {standings[0].device}"
-    drawn = scatter(
-        f"Overall score against {title}, {where}; {len(dots)} entries",
-        dots,
-        Axes(title, "overall score", log=True),
-        front=name == "time",
-    )
+    label = f"Overall score against {title}, {where}; {len(dots)} entries"
+    drawn = scatter(label, dots, Axes(title, "overall score", log=True), front=name == "time")
     return Chart(
         f"chart-{name}",
         f"Overall score against {title}",
@@ -196,7 +192,7 @@ def _splits(cells: Sequence[Cell], stem: str, own: str, kind: SplitKind) -> Char
             [Panel("", _levelled(table))],
             Axes(kind.axis, "accuracy", log=True),
         ),
-        ("task", kind.id, "accuracy", "floor", "ceiling"),
+        ("task", kind.axis.replace(" ", "_"), "accuracy", "floor", "ceiling"),
         tuple(table),
     )
 

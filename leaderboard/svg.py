@@ -144,11 +144,10 @@ class Svg:
 
     def alone(self) -> str:
         """A file of its own: colours and background in it."""
-        root = ET.Element("svg", self.root.attrib)
-        ET.SubElement(root, "style").text = STYLE + SHAPES
-        ET.SubElement(root, "rect", {"width": "100%", "height": "100%", "style": "fill:var(--bg)"})
-        root.extend(self.root)
-        return ET.tostring(root, encoding="unicode") + "\n"
+        text = self.inline()
+        body = text.index(">") + 1  # an attribute's > is written as &gt;
+        back = '<rect width="100%" height="100%" style="fill:var(--bg)"/>'
+        return f"{text[:body]}<style>{STYLE}{SHAPES}</style>{back}{text[body:]}\n"
 
     def _add(self, tag: str, attributes: dict[str, str], title: str = "") -> None:
         node = ET.SubElement(self.root, tag, attributes)

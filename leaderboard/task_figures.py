@@ -55,7 +55,7 @@ def _difficulty(
             note,
             f"{stem}-{kind}",
             panels(label, [Panel("", tuple(shown))], axes),
-            ("entry", kind, "accuracy", "floor", "ceiling"),
+            ("entry", axes.x.replace(" ", "_"), "accuracy", "floor", "ceiling"),
             tuple(table),
         )
     ]

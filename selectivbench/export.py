@@ -29,6 +29,8 @@ PINNED = 64
 def dataset_of(task: str, profile: str, variant: str | None = None, seed: int = 1) -> Dataset:
     """The dataset of names; without a variant, the profile's first."""
     found = get_task(task)
+    if seed < 0:
+        raise UsageError(explain("seed", seed, "0 or more"))
     return found.dataset(profile, variant or _default(found, profile), seed)
 
 
@@ -57,13 +59,19 @@ def export(
     if format not in FORMATS:
         raise UsageError(explain("format", format, near(format, FORMATS)))
     data = dataset_of(task, profile, variant, seed)
-    known = data.sizes.get(split, 0)
-    number = known if count is None else count
+    number = data.sizes.get(split, 0) if count is None else count
+    if number < 0:
+        raise UsageError(explain("count", number, "0 or more"))
     require_memory(number, data.max_length)
     batch = data.batch(split, np.arange(number))
     path = Path(out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    (_write_npz if format == "npz" else _write_parquet)(path, batch)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (_write_npz if format == "npz" else _write_parquet)(path, batch)
+    except OSError as error:
+        raise UsageError(
+            explain("file", f"{path} ({error.strerror})", "a writable place")
+        ) from error
     return path
 
 

@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDatasetBase
 
+from selectivbench.batch import Encoding
 from selectivbench.tasks.base import Dataset
 
 
@@ -38,6 +39,8 @@ class TorchSplit(TorchDatasetBase[Sample]):
 
     data: Dataset
     split: str = "train"
+    encoding: Encoding | None = None
+    """Another encoding than the task's own: ``token_ids``, say, or ``Encoding.dense``."""
 
     def __len__(self) -> int:
         return self.data.sizes[self.split]
@@ -51,8 +54,9 @@ class TorchSplit(TorchDatasetBase[Sample]):
     def __getitems__(self, indices: Sequence[int]) -> Sample:
         """What ``DataLoader`` asks for: the whole batch at once, already padded."""
         batch = self.data.batch(self.split, indices)
+        encoding = self.encoding or self.data.encoding
         return Sample(
-            inputs=torch.from_numpy(self.data.encoding.encode(batch.tokens, batch.noise_seeds)),
+            inputs=torch.from_numpy(encoding.encode(batch.tokens, batch.noise_seeds)),
             targets=torch.from_numpy(batch.targets.astype(np.int64)),
             element=torch.from_numpy(batch.element.astype(np.int64)),
         )

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from selectivbench.record import Entry, Evaluation, Identity, Point, Record
+
+# A busy neighbour must not fail a property: how long an example takes is no claim of ours.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -25,7 +25,9 @@ def test_the_controllers_side_needs_no_torch(module):
 
 
 def test_the_leaderboard_needs_no_torch():
-    code = "import sys, leaderboard.__main__; sys.exit(bool({'torch', 'pytest'} & set(sys.modules)))"
+    code = (
+        "import sys, leaderboard.__main__; sys.exit(bool({'torch', 'pytest'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 

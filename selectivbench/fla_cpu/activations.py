@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """CPU versions of the elementwise functions that fla dispatches (`fla.modules.activations`).
 
 As everywhere in this package, a function has fla's name and arguments. fla's own autograd

@@ -15,18 +15,8 @@ import math
 import numpy as np
 
 from selectivbench.fla_cpu.compiling import Array, kernel
-from selectivbench.fla_cpu.simd import (
-    at,
-    exp,
-    first_n,
-    larger,
-    largest,
-    load,
-    splat,
-    store,
-    store_n,
-    total,
-)
+from selectivbench.fla_cpu.simd import at, first_n, larger, load, splat, store, store_n
+from selectivbench.fla_cpu.simd_functions import exp, largest, total
 
 Dims = tuple[int, int, int, int, int]
 
@@ -71,7 +61,7 @@ def _scores(
         s = first_n(low, first - j, s)
         store(row, j, s)
         top = larger(top, s)
-    return largest(top)
+    return largest(top)  # type: ignore[no-any-return]
 
 
 @kernel
@@ -89,7 +79,7 @@ def forward(
     o: Array,
     lse: Array,
 ) -> None:
-    """Heads `first..last` of (B, H); g and sink are zeros and minus infinity where there are none."""
+    """Heads `first..last` of (B, H); without gates g is zero, without a sink it is -infinity."""
     T, H, G, K, V = dims
     TP, VP = (T + 15) // 16 * 16, (V + 15) // 16 * 16
     kt, gs, row = np.zeros(K * TP, v.dtype), np.zeros(TP, v.dtype), np.zeros(TP, v.dtype)
@@ -130,7 +120,7 @@ def forward(
 
 
 @kernel
-def backward(
+def backward(  # noqa: C901  (a kernel)
     first: int,
     last: int,
     dims: Dims,
@@ -148,7 +138,7 @@ def backward(
     dv: Array,
     dg: Array,
 ) -> None:
-    """Key heads `first..last` of (B, G); `delta` is the row sum of o do; `dk` and `dv` come zeroed."""
+    """Key heads `first..last` of (B, G); `delta` sums o do by row; `dk`, `dv` come zeroed."""
     T, H, G, K, V = dims
     TP = (T + 15) // 16 * 16
     kt, vt, gs = np.zeros(K * TP, v.dtype), np.zeros(V * TP, v.dtype), np.zeros(TP, v.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -25,6 +26,7 @@ from selectivbench.fla_cpu.table import (
 )
 
 Function = Callable[..., Any]
+MAMBA_LOGGERS = ("fla.layers.mamba", "fla.layers.mamba2")
 
 
 class Installation:
@@ -51,6 +53,8 @@ class Installation:
             self._replace(hook)
         self._supplied = [hook for hook in SUPPLIED if self._supply(hook)]
         missing.refuse_launches()
+        for name in MAMBA_LOGGERS:
+            logging.getLogger(name).addFilter(_not_about_kernels)
 
     def restore(self) -> None:
         for registry in self._registries:
@@ -61,6 +65,8 @@ class Installation:
         for hook in self._supplied:
             setattr(import_module(hook.module), hook.name, None)
         missing.allow_launches()
+        for name in MAMBA_LOGGERS:
+            logging.getLogger(name).removeFilter(_not_about_kernels)
 
     def _supply(self, hook: Hook) -> bool:
         module = import_module(hook.module)
@@ -142,6 +148,12 @@ def _check_fla() -> None:
         raise UsageError(
             explain("FLA_DISABLE_BACKEND_DISPATCH", "1", "unset", "unset it before fla is imported")
         )
+
+
+def _not_about_kernels(record: logging.LogRecord) -> bool:
+    """Keeps back that Mamba would fall back to a slow path: it does not any more."""
+    text = record.getMessage()
+    return not any(words in text for words in ("fast path", "CUDA backend", "Triton's conv1d"))
 
 
 @contextmanager

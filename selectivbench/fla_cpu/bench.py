@@ -33,14 +33,17 @@ LAYERS = ("GLA", "GatedDeltaNet", "Mamba", "Mamba2")
 def _layer(name: str, d: int) -> nn.Module:
     from fla import layers
 
-    common = {"hidden_size": d, "layer_idx": 0}
-    if name == "GLA":
-        return layers.GatedLinearAttention(**common, num_heads=4, use_short_conv=True)
-    if name == "GatedDeltaNet":
-        return layers.GatedDeltaNet(**common, num_heads=d // 32, head_dim=32, expand_v=2)
-    if name == "Mamba":
-        return layers.Mamba(**common, intermediate_size=2 * d)
-    return layers.Mamba2(**common, head_dim=32, state_size=64, chunk_size=64)
+    kind, options = {
+        "GLA": (layers.GatedLinearAttention, {"num_heads": 4, "use_short_conv": True}),
+        "GatedDeltaNet": (
+            layers.GatedDeltaNet,
+            {"num_heads": d // 32, "head_dim": 32, "expand_v": 2},
+        ),
+        "Mamba": (layers.Mamba, {"intermediate_size": 2 * d}),
+        "Mamba2": (layers.Mamba2, {"head_dim": 32, "state_size": 64, "chunk_size": 64}),
+    }[name]
+    layer: nn.Module = kind(hidden_size=d, layer_idx=0, **options)
+    return layer
 
 
 def _step(layer: nn.Module, x: Tensor) -> float:
@@ -113,7 +116,7 @@ def _linear_rates(
     q, k, v = torch.randn(B, T, G, K), torch.randn(B, T, G, K) / K, torch.randn(B, T, H, V)
     g = -torch.rand(B, T, H) if name != "GLA" else -torch.rand(B, T, H, K)
     beta = torch.rand(B, T, H, requires_grad=True) if delta else None
-    inputs = [x.requires_grad_() for x in (q, k, v, g)]
+    inputs = (q.requires_grad_(), k.requires_grad_(), v.requires_grad_(), g.requires_grad_())
     cells, numbers = B * T * H * K * V, sum(x.numel() for x in inputs)
     output = recurrence(*inputs, beta)[0]
     forward = _best(lambda: recurrence(*inputs, beta))
@@ -136,7 +139,8 @@ def _scan_rates(B: int, T: int, D: int, N: int) -> list[Rate]:
         torch.randn(B, T, N),
     )
     A, skip = -torch.rand(D, N), torch.ones(D)
-    inputs = [i.requires_grad_() for i in (x, dt, A, Bm, Cm, skip)]
+    for tensor in (inputs := (x, dt, A, Bm, Cm, skip)):
+        tensor.requires_grad_()
     cells, numbers = B * T * D * N, sum(i.numel() for i in inputs)
     output = selective_scan(*inputs, None)[0]
     forward = _best(lambda: selective_scan(*inputs, None))
@@ -159,11 +163,11 @@ def rates() -> list[Rate]:
     ]
 
 
-def _print_layers(threads: int, rounds: int) -> None:
+def _print_layers(threads: int, rounds: int, names: list[str]) -> None:
     torch.set_num_threads(threads)
     print(f"\n{threads} thread(s), target {TARGETS.get(threads, 4.0):.0f}x")
     print(f"{'layer':15}{'B x T x d':>15}{'loop ms':>10}{'kernel ms':>11}{'ratio':>8}")
-    for name in LAYERS:
+    for name in names:
         for shape in SHAPES:
             loop, ours = compare(name, shape, rounds)
             size = "x".join(map(str, shape))
@@ -189,11 +193,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m selectivbench.fla_cpu.bench")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--layers", nargs="*", default=list(LAYERS), choices=LAYERS)
     options = parser.parse_args()
     fla_cpu.enable()
     _print_rates()
     for threads in options.threads:
-        _print_layers(threads, options.rounds)
+        _print_layers(threads, options.rounds, options.layers)
 
 
 if __name__ == "__main__":

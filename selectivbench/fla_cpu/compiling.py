@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,9 +35,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compile `function` on its first call, or load it from the cache folder."""
-    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "cache": True}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
     with _cache_in(cache_folder()):
-        compiled: F = numba.njit(**options)(function)
+        compiled: F = numba.njit(cache=True, **options)(function)
     _announce()
     return compiled
 
@@ -46,7 +47,7 @@ def cache_folder() -> Path:
     """`~/.cache/selectivbench/kernels-<digest>`, or a temporary one where home is read-only."""
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    for source in (here / "simd.py", *sorted(here.glob("*_kernels.py"))):
+    for source in sorted((*here.glob("simd*.py"), *here.glob("*_kernels.py"))):
         digest.update(source.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for root in (base, Path(tempfile.gettempdir()) / f"cache-{os.getuid()}"):
@@ -66,19 +67,21 @@ def _writable(folder: Path) -> bool:
 
 @contextmanager
 def _cache_in(folder: Path) -> Iterator[None]:
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+    config: Any = numba.config
+    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 @cache
 def _announce() -> None:
-    numba.core.event.register("numba:compile", _FirstCompile())
+    register: Any = numba.core.event.register
+    register("numba:compile", _FirstCompile())
 
 
-class _FirstCompile(numba.core.event.Listener):  # type: ignore[misc]
+class _FirstCompile(numba.core.event.Listener):
     """Says once that compiling takes a while; a silent minute looks like a hang."""
 
     said = False
@@ -113,10 +116,7 @@ def run(function: Callable[..., None], items: int, *args: Any) -> None:
     pieces = min(items, 4 * threads)
     edges = [items * i // pieces for i in range(pieces + 1)]
     pool = _pool(os.getpid(), threads)
-    pending = [
-        pool.submit(function, low, high, *args)
-        for low, high in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    pending = [pool.submit(function, low, high, *args) for low, high in pairwise(edges)]
     for future in pending:
         future.result()
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from selectivbench.fla_cpu.compiling import Array, kernel
-from selectivbench.fla_cpu.simd import exp, load, load_n, splat, store, store_n
+from selectivbench.fla_cpu.simd import load, load_n, splat, store, store_n
+from selectivbench.fla_cpu.simd_functions import exp
 
 Dims = tuple[int, int, int, int]
 

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """CPU versions of fla's short causal convolution, with its cache and its packed sequences."""
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _packed_conv_fwd(
     cu_seqlens: Tensor,
     shape: torch.Size,
 ) -> tuple[Tensor, Tensor | None]:
-    parts = x.split(cu_seqlens.diff().tolist(), 1)
+    parts = x.split_with_sizes(cu_seqlens.diff().tolist(), 1)
     ys = [
         causal_conv1d_fwd(
             p, weight, bias, None, None if state is None else state[i : i + 1], False, activation
@@ -90,7 +91,7 @@ def causal_conv1d_bwd(
             _conv_grad(p, d, None if dht is None else dht[i : i + 1], weight, bias,
                        None if initial_state is None else initial_state[i : i + 1], activation)
             for i, (p, d) in enumerate(
-                zip(x3.split(lengths, 1), dy3.split(lengths, 1), strict=True))
+                zip(x3.split_with_sizes(lengths, 1), dy3.split_with_sizes(lengths, 1), strict=True))
         ]  # fmt: skip
         dx = torch.cat([p[0] for p in parts], 1)
         dw, db = sum(p[1] for p in parts), sum(p[2] for p in parts)
@@ -143,8 +144,12 @@ def causal_conv1d_update_states(
     """The last `state_len` inputs of every sequence, (N, D, W), zeros where there were fewer."""
     if cu_seqlens is not None:
         rows = x.flatten(0, -2)
-        parts = rows.split(cu_seqlens.diff().tolist(), 0)
-        states = [None] * len(parts) if initial_state is None else list(initial_state.split(1))
+        parts = rows.split_with_sizes(cu_seqlens.diff().tolist(), 0)
+        states = (
+            [None] * len(parts)
+            if initial_state is None
+            else list(initial_state.split_with_sizes([1] * len(parts)))
+        )
         last = [
             causal_conv1d_update_states(p[None], state_len, s)
             for p, s in zip(parts, states, strict=True)

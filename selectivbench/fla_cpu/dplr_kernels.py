@@ -12,14 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from selectivbench.fla_cpu.compiling import Array, kernel
-from selectivbench.fla_cpu.simd import at, load, load_n, splat, store, store_n, totals4
+from selectivbench.fla_cpu.simd import at, load, load_n, splat, store, store_n
+from selectivbench.fla_cpu.simd_functions import totals4
 
 CHUNK = 16
 Dims = tuple[int, int, int, int]
 
 
 @kernel
-def forward(
+def forward(  # noqa: C901  (a kernel)
     first: int,
     last: int,
     dims: Dims,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from selectivbench.fla_cpu.compiling import Array, kernel
-from selectivbench.fla_cpu.simd import exp, load_n, splat, store_n
+from selectivbench.fla_cpu.simd import load_n, splat, store_n
+from selectivbench.fla_cpu.simd_functions import exp
 
 BLOCK = 4096
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from selectivbench.fla_cpu import linear_kernels
+from selectivbench.fla_cpu import linear_grad_kernels, linear_kernels
 from selectivbench.fla_cpu.compiling import flat, run
 
 
@@ -30,7 +30,7 @@ def recurrence(
     first = v.new_zeros(B, H, K, V, dtype=dtype) if state is None else state.to(dtype)
     inputs = (x if x is None else x.to(dtype) for x in (q, k, v, g, beta))
     given = K**-0.5 if scale is None else float(scale)
-    return _Recurrence.apply(*inputs, first, given)  # type: ignore[no-any-return]
+    return _Recurrence.apply(*inputs, first, given)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def _gate(g: Tensor | None, K: int) -> tuple[int, int]:
@@ -83,7 +83,7 @@ class _Recurrence(torch.autograd.Function):
         dbeta = None if beta is None else torch.zeros_like(beta)
         items = q.shape[0] * q.shape[2]
         run(
-            linear_kernels.backward, items, ctx.dims, flat(q), flat(k), flat(v), flat(decay),
+            linear_grad_kernels.backward, items, ctx.dims, flat(q), flat(k), flat(v), flat(decay),
             ctx.gate, _maybe(beta), ctx.scale, flat(saved), flat(rest), flat(do), flat(dstate),
             flat(dq), flat(dk), flat(dv), flat(dg), _maybe(dbeta),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The recurrences as plain autograd loops over time: what the benchmark compares the kernels with."""
+"""The recurrences as plain autograd loops over time, for the benchmark to compare with."""
 
 from __future__ import annotations
 

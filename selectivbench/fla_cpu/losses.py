@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """fla's fused losses, which its language models use by default."""
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def mamba2_forward(
     mask = attention_mask if last_state is None else None
     x, conv_state = _convolve(self, x, last_state, use_cache, mask)
     size = G * self.ssm_state_size
-    values, B, C = x.split((self.intermediate_size, size, size), -1)
+    values, B, C = x.split_with_sizes((self.intermediate_size, size, size), -1)
     step = F.softplus(wide(step) + wide(self.dt_bias)).clamp(*self.dt_limit)
     values = wide(values).view(N, T, H, self.head_dim)
     B, C = (wide(i).view(N, T, G, -1) for i in (B, C))
@@ -75,13 +75,13 @@ def _one_step_only(layer: str, x: Tensor, last_state: object) -> None:
 
 
 def _project(linear: Any, x: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """The slices of `linear(x)`, each contiguous: kernels would have to copy views of one result."""
+    """The slices of `linear(x)`, each contiguous; a kernel would have to copy a view."""
     if sum(sizes) != linear.out_features:
         raise UsageError(
             explain("width of a Mamba projection", linear.out_features, sum(sizes), "use fla 0.6")
         )
-    weights = linear.weight.split(sizes)
-    biases = (None,) * len(sizes) if linear.bias is None else linear.bias.split(sizes)
+    weights = linear.weight.split_with_sizes(sizes)
+    biases = (None,) * len(sizes) if linear.bias is None else linear.bias.split_with_sizes(sizes)
     return tuple(F.linear(x, w, b) for w, b in zip(weights, biases, strict=True))
 
 

@@ -13,9 +13,9 @@ class NoDriver:
 
     def __getattr__(self, name: str) -> Any:
         raise UsageError(
-            f"fla_cpu: this machine has no GPU for the Triton kernel {_caller()}, and the op has no "
-            "CPU version; see the coverage table (python -m selectivbench.fla_cpu.coverage), or "
-            "move the layer and its input to a GPU."
+            f"fla_cpu: this machine has no GPU for the Triton kernel {_caller()}, and the op has "
+            "no CPU version; see the coverage table (python -m selectivbench.fla_cpu.coverage), "
+            "or move the layer and its input to a GPU."
         )
 
 

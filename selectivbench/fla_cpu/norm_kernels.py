@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 
 from selectivbench.fla_cpu.compiling import Array, kernel
-from selectivbench.fla_cpu.simd import exp, first_n, load_n, splat, store_n, total
+from selectivbench.fla_cpu.simd import first_n, load_n, splat, store_n
+from selectivbench.fla_cpu.simd_functions import exp, total
 
 ROWS = 512
 Dims = tuple[int, int, int]

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """CPU versions of the norms that fla dispatches: L2, RMS, layer and group norm, and gated ones."""
 
 from __future__ import annotations
@@ -133,10 +134,11 @@ def _renorm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Any, rstd: Any, groups: int
 ) -> Tensor:
     """The output before any gate, from what the forward pass kept."""
-    y = wide(x) if mean is None else wide(x) - mean[:, None]
+    y: Tensor = wide(x) if mean is None else wide(x) - mean[:, None]
     y = (y * rstd[:, None]).view(-1, groups, x.shape[-1])
     y = y if weight is None else y * wide(weight).view(groups, -1)
-    return (y if bias is None else y + wide(bias).view(groups, -1)).view(x.shape)
+    y = y if bias is None else y + wide(bias).view(groups, -1)
+    return y.view(x.shape)
 
 
 def _norm(
@@ -185,9 +187,14 @@ def _norm_grad(
     )
     arrays = [flat(i) for i in (*given, dx, dg, dw, db) if i is not None]
     run(norm_kernels.backward, blocks, (R, D, groups), rms, act, *arrays)
-    weights = (None if p is None else s.sum(0).view(p.shape).to(p.dtype)
-               for p, s in ((weight, dw), (bias, db)))  # fmt: skip
-    return dx, dg, *weights
+    return dx, dg, _summed(dw, weight), _summed(db, bias)
+
+
+def _summed(parts: Tensor, parameter: Tensor | None) -> Tensor | None:
+    """The gradient of a weight from those of the blocks of rows."""
+    if parameter is None:
+        return None
+    return parts.sum(0).view(parameter.shape).to(parameter.dtype)
 
 
 def _affine(weight: Tensor | None, bias: Tensor | None, x: Tensor, groups: int) -> Two:

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """fla's softmax attention with forget gates, and what its layers take from flash-attn."""
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def parallel_attn_fwd(
     """Outputs and the logarithms of the rows' sums; as in fla, gates and logs are to base two."""
     if cu_seqlens is not None:
         pieces = _pieces(cu_seqlens, q, k, v, g_cumsum)
-        done = [parallel_attn_fwd(*p, sink_bias, scale, window_size) for p in pieces]
+        rest: Any = (sink_bias, scale, window_size)
+        done = [parallel_attn_fwd(*p, *rest) for p in pieces]
         return torch.cat([o for o, _ in done], 1), torch.cat([lse for _, lse in done], 1)
     (B, T, H, K), (G, V) = q.shape, v.shape[2:]
     dtype = wide(v[:0]).dtype

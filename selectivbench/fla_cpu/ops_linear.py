@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """fla's ops that are a gated linear recurrence, with or without the delta rule."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """MesaNet: o = S^T (G + lambda)^-1 q, with G and S running sums of k k^T and k v^T.
 
 The solve is a conjugate gradient over all steps at once; a product with every step's G is itself
@@ -49,7 +50,8 @@ def _mesa(
     with torch.no_grad():
         solution = _solve(product, q, iterations)
     if torch.is_grad_enabled():
-        solution = _Implicit.apply(solution, q - product(solution), product, iterations)
+        residual = q - product(solution)
+        solution = _Implicit.apply(solution, residual, product, iterations)  # type: ignore[no-untyped-call]
     o, values = recurrence(solution, written, v, g, None, 1.0, second)
     if not output_final_state:
         return o.to(dtype), None
@@ -71,19 +73,14 @@ def chunk_mesa_net(
     cu_seqlens: Tensor | None = None,
     cu_seqlens_cpu: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    o, states = _mesa(
-        q,
-        k,
-        v,
-        g,
-        beta,
-        lamb,
-        initial_state=(h_kk_init, h_kv_init),
-        output_final_state=output_final_state,
-        iterations=max_CG_iteration,
-        normalise=use_qk_l2norm_in_kernel,
-        cu_seqlens=cu_seqlens,
-    )
+    options: dict[str, Any] = {
+        "initial_state": (h_kk_init, h_kv_init),
+        "output_final_state": output_final_state,
+        "iterations": max_CG_iteration,
+        "normalise": use_qk_l2norm_in_kernel,
+        "cu_seqlens": cu_seqlens,
+    }
+    o, states = _mesa(q, k, v, g, beta, lamb, **options)
     return (o, None, None) if states is None else (o, *states)
 
 
@@ -99,8 +96,9 @@ def mesa_net_decoding_one_step(
     max_CG_iteration: int = 30,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One step; q, k, v are (B, H, K) and already unit vectors."""
-    steps = (x.unsqueeze(1) for x in (q, k, v, g, beta))
-    o, kk, kv = chunk_mesa_net(*steps, lamb, prev_h_kk, prev_h_kv, True, max_CG_iteration)
+    q, k, v, g, beta = (x.unsqueeze(1) for x in (q, k, v, g, beta))
+    before = (prev_h_kk, prev_h_kv)
+    o, kk, kv = chunk_mesa_net(q, k, v, g, beta, lamb, *before, True, max_CG_iteration)
     return o[:, 0], kk, kv  # type: ignore[return-value]
 
 
@@ -121,9 +119,7 @@ class _Implicit(torch.autograd.Function):
     """The solution as it is; backward, the residual gets the solve of the gradient."""
 
     @staticmethod
-    def forward(
-        ctx: Any, solution: Tensor, residual: Tensor, product: Product, iterations: int
-    ) -> Tensor:
+    def forward(ctx: Any, solution: Tensor, _: Tensor, product: Product, iterations: int) -> Tensor:
         ctx.product, ctx.iterations = product, iterations
         return solution.clone()
 

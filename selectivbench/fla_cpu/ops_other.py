@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """fla's ops that become a gated linear recurrence after a change of variables.
 
 HGRN has one state per channel: heads of width one. RWKV-6 reads before it writes: its inputs are
@@ -46,8 +47,8 @@ def rwkv6(
     reject("rwkv6", reverse=reverse)
     scale = k.shape[-1] ** -0.5 if scale is None else scale
     q, k, v, w = (wide(x) for x in (r, k, v, w))
-    before = (F.pad(x, (0, 0, 0, 0, 1, 0))[:, :-1] for x in (k, v, w))
-    o, last = recurrence(q, *before, None, scale, initial_state)
+    keys, values, gates = (F.pad(x, (0, 0, 0, 0, 1, 0))[:, :-1] for x in (k, v, w))
+    o, last = recurrence(q, keys, values, gates, None, scale, initial_state)
     now = (q * wide(u) * k).sum(-1, keepdim=True) * v * scale
     last = last * w[:, -1, :, :, None].exp() + k[:, -1, :, :, None] * v[:, -1, :, None]
     return finish(o + now, last, r.dtype, output_final_state)
@@ -100,10 +101,8 @@ def parallel_based(
     """Weights 1 + s + s²/2 of the score s."""
     scale = k.shape[-1] ** -0.5 if scale is None else scale
     x, y = wide(q) * scale, wide(k)
-    features = [
-        torch.cat((torch.ones_like(i[..., :1]), i, _squares(i) * 0.5**0.5), -1) for i in (x, y)
-    ]
-    o, z = _with_sum(*features, v)
+    x, y = (torch.cat((torch.ones_like(i[..., :1]), i, _squares(i) * 0.5**0.5), -1) for i in (x, y))
+    o, z = _with_sum(x, y, v)
     return (o / (z + 1e-6) if use_norm else o).to(q.dtype)
 
 

@@ -37,7 +37,7 @@ def parallel_path_attn(
     q, k, v, w, beta = (x if i == 0 else x.repeat_interleave(R, 1) for i, x in enumerate(heads))
     chunks = -(-T // CHUNK)
     pad = (0, 0, 0, chunks * CHUNK - T)
-    parts = [F.pad(x, pad).unflatten(2, (chunks, CHUNK)) for x in (q, k, w, beta * w)]
+    parts = [F.pad(x, pad).reshape(*x.shape[:2], chunks, CHUNK, -1) for x in (q, k, w, beta * w)]
     scores, keys = _scores(*parts)
     scores = scores[..., :T, :T] * scale
     if g is not None:
@@ -88,7 +88,7 @@ def _within(q: Tensor, k: Tensor, w: Tensor, bw: Tensor) -> tuple[Tensor, Tensor
 
 def _to_the_end(keys: Tensor, product: Tensor) -> Tensor:
     """Every chunk's keys after all later chunks."""
-    done = []
+    done: list[Tensor] = []
     later = torch.eye(keys.shape[-1], dtype=keys.dtype).expand(*keys.shape[:2], -1, -1)
     for c in range(keys.shape[2] - 1, -1, -1):
         done.insert(0, keys[:, :, c] @ later)

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
 """fla's ops under RWKV-7 (and the token shift of RWKV-6), and Comba, which has its transition."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""CPU versions of what runs along the time axis without a state: rotary embedding, cumulative sum."""
+# ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
+"""CPU versions of the rotary embedding and the cumulative sum."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def chunk_global_cumsum(
     scale: float | None = None,
     output_dtype: torch.dtype | None = torch.float32,
 ) -> Tensor:
-    parts = [s] if cu_seqlens is None else s.split(cu_seqlens.diff().tolist(), 1)
+    parts = [s] if cu_seqlens is None else s.split_with_sizes(cu_seqlens.diff().tolist(), 1)
     sums = [wide(p).flip(1).cumsum(1).flip(1) if reverse else wide(p).cumsum(1) for p in parts]
     out = torch.cat(sums, 1) * (1.0 if scale is None else scale)
     return out.to(output_dtype or s.dtype)

@@ -18,7 +18,7 @@ def selective_scan(
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     first = x.new_zeros(x.shape[0], *A.shape, dtype=dtype) if state is None else state.to(dtype)
     inputs = (i.to(dtype).contiguous() for i in (x, dt, A, Bm, Cm, skip))
-    return _Scan.apply(*inputs, first)  # type: ignore[no-any-return]
+    return _Scan.apply(*inputs, first)  # type: ignore[no-any-return,no-untyped-call]
 
 
 class _Scan(torch.autograd.Function):
@@ -47,7 +47,7 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
         x, dt, A, Bm, Cm, skip, saved = ctx.saved_tensors
-        (T, D, N), B = ctx.dims, x.shape[0]
+        (_, D, N), B = ctx.dims, x.shape[0]
         dy, dstate = grads[0].contiguous(), grads[1].contiguous().clone()
         dx, ddt = torch.empty_like(x), torch.empty_like(x)
         dB, dC = torch.zeros_like(Bm), torch.zeros_like(Cm)

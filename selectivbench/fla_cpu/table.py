@@ -48,7 +48,9 @@ NATIVE: tuple[Hook, ...] = (
     ),
     *_same("fla.modules.rotary.ops", "positions", "rotary_embedding_fwdbwd"),
     *_same("fla.ops.utils.cumsum", "positions", "chunk_global_cumsum"),
-    Hook("fla.ops.simple_gla.fused_recurrent", "fused_recurrent_simple_gla", "ops_linear:simple_gla"),
+    Hook(
+        "fla.ops.simple_gla.fused_recurrent", "fused_recurrent_simple_gla", "ops_linear:simple_gla"
+    ),
     Hook("fla.ops.simple_gla.fused_chunk", "fused_chunk_simple_gla", "ops_linear:simple_gla"),
     Hook("fla.ops.simple_gla.parallel", "parallel_simple_gla", "ops_linear:parallel_simple_gla"),
     *_same(
@@ -75,7 +77,9 @@ PROMOTED: tuple[Hook, ...] = (
     Hook("fla.ops.gla.fused_recurrent", "fused_recurrent_gla", "ops_linear:fused_recurrent_gla"),
     Hook("fla.ops.simple_gla.chunk", "chunk_simple_gla", "ops_linear:simple_gla"),
     Hook("fla.ops.delta_rule.chunk", "chunk_delta_rule", "ops_linear:delta_rule"),
-    Hook("fla.ops.delta_rule.fused_recurrent", "fused_recurrent_delta_rule", "ops_linear:delta_rule"),
+    Hook(
+        "fla.ops.delta_rule.fused_recurrent", "fused_recurrent_delta_rule", "ops_linear:delta_rule"
+    ),
     Hook(
         "fla.ops.gated_delta_rule.fused_recurrent", "fused_recurrent_gated_delta_rule",
         "ops_linear:gated_delta_rule",

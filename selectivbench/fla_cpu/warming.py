@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 import torch
 
 from selectivbench.errors import UsageError, explain, near
-from selectivbench.fla_cpu import convolution, norms
+from selectivbench.fla_cpu import convolution, norms, ops_attention
+from selectivbench.fla_cpu.dplr import dplr
 from selectivbench.fla_cpu.gating import silu_gate
 from selectivbench.fla_cpu.linear import recurrence
 from selectivbench.fla_cpu.scan import selective_scan
@@ -23,17 +24,28 @@ def _ones(*shape: int) -> torch.Tensor:
 
 def _linear() -> None:
     x, g = _ones(1, 1, 1, 1), _ones(1, 1, 1)
-    recurrence(x, x, x, g)[0].sum().backward()
+    torch.autograd.backward(recurrence(x, x, x, g)[0].sum())
 
 
 def _delta() -> None:
     x, g = _ones(1, 1, 1, 1), _ones(1, 1, 1)
-    recurrence(x, x, x, g, g)[0].sum().backward()
+    torch.autograd.backward(recurrence(x, x, x, g, g)[0].sum())
+
+
+def _dplr() -> None:
+    x = _ones(1, 1, 1, 1)
+    torch.autograd.backward(dplr(x, x, x, x, x, x, 1.0)[0].sum())
+
+
+def _attention() -> None:
+    x = torch.ones(1, 1, 1, 1)
+    o, lse = ops_attention.parallel_attn_fwd(x, x, x, None, None, 1.0)
+    ops_attention.parallel_attn_bwd(x, x, x, o, None, lse, x)
 
 
 def _scan() -> None:
     x, A = _ones(1, 1, 1), _ones(1, 1)
-    selective_scan(x, x, A, x, x, _ones(1), None)[0].sum().backward()
+    torch.autograd.backward(selective_scan(x, x, A, x, x, _ones(1), None)[0].sum())
 
 
 def _conv() -> None:
@@ -49,12 +61,14 @@ def _norm() -> None:
 
 
 def _gate() -> None:
-    silu_gate(_ones(1), _ones(1)).sum().backward()
+    torch.autograd.backward(silu_gate(_ones(1), _ones(1)).sum())
 
 
 FAMILIES: dict[str, Callable[[], None]] = {
     "linear": _linear,
     "delta": _delta,
+    "dplr": _dplr,
+    "attention": _attention,
     "scan": _scan,
     "conv": _conv,
     "norm": _norm,

@@ -15,8 +15,8 @@ from selectivbench.errors import UsageError, explain
 from selectivbench.grammar import Grammar
 from selectivbench.oracle import Distractors, Oracle
 from selectivbench.seeds import Stream, raw_words, uniforms
-from selectivbench.tasks.base import Dataset, Levels
-from selectivbench.tasks.checks import checked_indices, require_disjoint, require_memory
+from selectivbench.tasks.base import Levels
+from selectivbench.tasks.checks import CheckedDataset, checked_indices
 from selectivbench.walks import Walker
 
 NO_DISTRACTORS = Distractors()
@@ -73,7 +73,7 @@ class Elements:
     fillers: NDArray[np.int16]
 
 
-class ElementData(Dataset):
+class ElementData(CheckedDataset):
     """Tokens: the symbol, then its gap (blanks, or one distractor). Target: the hidden state.
 
     Randomness: streams ``(name, seed, split, purpose)`` for walk, gaps and noise.
@@ -92,7 +92,6 @@ class ElementData(Dataset):
             ["validation", "audit", *(name for name, _ in plan.gaps)], plan.held_out
         )
         self.sizes: Mapping[str, int] = {"train": plan.train, **held_out}
-        require_disjoint(self._codes, self.sizes)
 
     @cached_property
     def symbol_names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -104,8 +103,7 @@ class ElementData(Dataset):
         return tuple(self.grammar.states[i] for i in order)
 
     def batch(self, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
-        where = checked_indices(self.sizes, split, indices)
-        require_memory(len(where), self.max_length)
+        where = self.located(split, indices, self.max_length)
         drawn = self.elements(split, where)
         tokens, targets, element = self._lay_out(drawn, drawn.gaps)
         return Batch(tokens, targets, element, self._noise_seeds(split, where))
@@ -158,9 +156,9 @@ class ElementData(Dataset):
     def _stream(self, split: str, purpose: str) -> Stream:
         return Stream.named(self.name, self.seed, split, purpose)
 
-    def _codes(self, split: str, where: NDArray[np.int64], first: int | None) -> NDArray[np.int64]:
+    def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
         """(len(where), N): states and gaps of the first elements, or of all."""
-        count = min(first or self.plan.elements, self.plan.elements)
+        count = min(_first or self.plan.elements, self.plan.elements)
         states = self.oracle.walker.native(self._stream(split, "walk"), where, count)
         coin = uniforms(raw_words(self._stream(split, "gap"), where, count))
         gaps, _ = self._gaps(split, states, coin, coin)

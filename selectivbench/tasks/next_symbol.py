@@ -61,8 +61,7 @@ class NextSymbolData(ElementData):
         return self.grammar.symbols
 
     def batch(self, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
-        where = checked_indices(self.sizes, split, indices)
-        require_memory(len(where), self.max_length)
+        where = self.located(split, indices, self.max_length)
         tokens, _, element = self._lay_out(drawn := self.elements(split, where), drawn.gaps)
         after = self.oracle.walker.native(
             self._stream(split, "walk"), where, self.plan.elements + 1

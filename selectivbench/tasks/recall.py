@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from selectivbench.batch import IGNORE, Batch
 from selectivbench.seeds import Stream, raw_words
-from selectivbench.tasks.base import Dataset
-from selectivbench.tasks.checks import checked_indices, require_disjoint, require_memory
+from selectivbench.tasks.checks import CheckedDataset, checked_indices
 
 Sample = tuple[NDArray[np.int16], NDArray[np.int32]]
 """(B, T) tokens and targets."""
@@ -32,7 +31,7 @@ def distinct(words: NDArray[np.uint64], population: int) -> NDArray[np.int64]:
     return np.take_along_axis(chosen.T, order, axis=1).astype(np.int64)
 
 
-class RecallData(Dataset):
+class RecallData(CheckedDataset):
     """A dataset whose sample is a function of its words; streams ``(name, seed, split)``.
 
     evaluations: samples and steps of each; training and validation have the steps of the first.
@@ -53,7 +52,6 @@ class RecallData(Dataset):
         splits |= evaluations
         self.sizes = {split: size for split, (size, _) in splits.items()}
         self.steps = {split: length for split, (_, length) in splits.items()}
-        require_disjoint(self.codes, self.sizes)
 
     @abstractmethod
     def sample(self, words: NDArray[np.uint64], _steps: int) -> Sample:
@@ -64,8 +62,9 @@ class RecallData(Dataset):
         """How many words a sample of that length takes."""
 
     def batch(self, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
-        where = checked_indices(self.sizes, split, indices)
-        require_memory(len(where), self.steps[split] + self.words_needed(self.steps[split]))
+        self.check_split(split)
+        needed = self.steps[split] + self.words_needed(self.steps[split])
+        where = self.located(split, indices, needed)
         tokens, targets = self.sample(self.words(split, where), self.steps[split])
         asked = targets != IGNORE
         element = np.where(asked, np.cumsum(asked, axis=1) - 1, IGNORE).astype(np.int32)
@@ -82,6 +81,6 @@ class RecallData(Dataset):
         return raw_words(stream, where, needed, skip=attempt * needed)
 
     def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
-        """(len(where), N): what two samples must differ in, or the first entries of it."""
+        """The tokens."""
         tokens, _ = self.sample(self.words(split, where), self.steps[split])
         return tokens[:, :_first].astype(np.int64)

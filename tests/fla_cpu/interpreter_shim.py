@@ -22,7 +22,7 @@ COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, n
 
 
 def install() -> None:
-    Autotuner.do_bench = property(lambda self: lambda call, quantiles=None, **kw: [0.0, 0.0, 0.0])
+    Autotuner.do_bench = property(lambda _: lambda *_, **__: [0.0, 0.0, 0.0])
     interpreter.FunctionRewriter.ast_transformer = _LoopVariables()
     InterpreterBuilder.binary_op = _typed_comparison(InterpreterBuilder.binary_op)
     for name in ("binary_op", "unary_op", "create_fma", "create_dot", "create_rsqrt", "create_erf"):

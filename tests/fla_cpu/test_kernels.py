@@ -1,3 +1,4 @@
+# ruff: noqa: N803, N806  (shapes are named B, T, H, K, V as in fla)
 """The kernels by themselves, against the step-by-step references in float64."""
 
 from __future__ import annotations
@@ -252,28 +253,41 @@ def test_convolution_state_of_packed_sequences() -> None:
     assert torch.equal(states[0], torch.cat((torch.zeros(1, 4), x[0, :2])).t())
 
 
+def _rates(*shape: int) -> Tensor:
+    return torch.rand(*shape).double()
+
+
 GRADIENTS: dict[str, tuple[Function, list[Tensor]]] = {
     "linear": (
         lambda q, k, v, g, s: recurrence(q, k, v, g, None, 1.0, s),
-        [_normal(1, 5, 1, 3), _normal(1, 5, 1, 3), _normal(1, 5, 2, 2), -torch.rand(1, 5, 2, 3).double(),
-         _normal(1, 2, 3, 2)],
+        [
+            *(_normal(1, 5, 1, 3), _normal(1, 5, 1, 3), _normal(1, 5, 2, 2)),
+            *(-_rates(1, 5, 2, 3), _normal(1, 2, 3, 2)),
+        ],
     ),
     "delta": (
         lambda q, k, v, g, b, s: recurrence(q, k, v, g, b, 1.0, s),
-        [_normal(1, 5, 1, 3), _normal(1, 5, 1, 3) / 2, _normal(1, 5, 1, 2), -torch.rand(1, 5, 1).double(),
-         torch.rand(1, 5, 1).double(), _normal(1, 1, 3, 2)],
+        [
+            *(_normal(1, 5, 1, 3), _normal(1, 5, 1, 3) / 2, _normal(1, 5, 1, 2)),
+            *(-_rates(1, 5, 1), _rates(1, 5, 1), _normal(1, 1, 3, 2)),
+        ],
     ),
     "dplr": (
         lambda *x: dplr(*x[:6], 1.0, x[6]),
-        [*(_normal(1, 5, 1, 3) for _ in range(2)), _normal(1, 5, 1, 2), *(_normal(1, 5, 1, 3) / 2 for _ in range(2)),
-         -torch.rand(1, 5, 1, 3).double(), _normal(1, 1, 3, 2)],
+        [
+            *(_normal(1, 5, 1, 3), _normal(1, 5, 1, 3), _normal(1, 5, 1, 2)),
+            *(_normal(1, 5, 1, 3) / 2, _normal(1, 5, 1, 3) / 2, -_rates(1, 5, 1, 3)),
+            _normal(1, 1, 3, 2),
+        ],
     ),
     "scan": (
-        selective_scan,
-        [_normal(1, 5, 2), torch.rand(1, 5, 2).double(), -torch.rand(2, 3).double(), _normal(1, 5, 3),
-         _normal(1, 5, 3), _normal(2), _normal(1, 2, 3)],
+        lambda *x: selective_scan(*x),
+        [
+            *(_normal(1, 5, 2), _rates(1, 5, 2), -_rates(2, 3), _normal(1, 5, 3)),
+            *(_normal(1, 5, 3), _normal(2), _normal(1, 2, 3)),
+        ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", GRADIENTS)

@@ -1,10 +1,10 @@
-"""Every covered layer on CPU tensors: any length, float64 as a witness, caches, padding, batches."""
+"""Every covered layer on CPU tensors: lengths, float64 as a witness, caches, padding, batches."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from layer_cases import D, NAMES, Case, build, difference, run
+from layer_cases import NAMES, Case, D, build, difference, run
 from torch import Tensor, nn
 
 # fla keeps the angles of its rotary embedding, and PaTH its w and beta, in float32.
@@ -41,7 +41,7 @@ def test_float32_is_close_to_float64(name: str, length: int) -> None:
     assert error <= 5e-5, f"{worst}: {error:.1e}"
 
 
-@pytest.mark.parametrize("name", ["RWKV7Attention", "GatedDeltaNet"])
+@pytest.mark.parametrize("name", ["RWKV7Attention", "GatedDeltaNet", "RWKV6Attention", "MesaNet"])
 def test_where_fla_is_less_exact_this_is_not(name: str) -> None:
     worst, error = difference(run(Case(name)), run(Case(name, 100, "float64")))
     assert error <= 3e-6, f"{worst}: {error:.1e}"
@@ -51,7 +51,9 @@ def test_where_fla_is_less_exact_this_is_not(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in FLOAT32_ONLY])
 def test_long_sequences(name: str) -> None:
     worst, error = difference(run(Case(name, 4096)), run(Case(name, 4096, "float64")))
-    assert error <= 1e-4, f"{worst}: {error:.1e}"
+    # fla hands the forget gates over as sums from the start, which lose digits in float32.
+    allowed = 1e-3 if name == "ForgettingAttention" else 1e-4
+    assert error <= allowed, f"{worst}: {error:.1e}"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,8 +16,8 @@ DEVICE = sys.argv[1] if __name__ == "__main__" else "cuda"
 if DEVICE == "interpreter":
     os.environ["TRITON_INTERPRET"] = "1"
     import interpreter_shim  # noqa: F401
-import layer_cases
-import torch
+import layer_cases  # noqa: E402
+import torch  # noqa: E402
 
 
 def main(out: str, names: list[str]) -> None:

@@ -46,32 +46,34 @@ def record(
         budget_digest=digest({"steps": budget}),
         environment_digest=digest({"torch": "2"}),
     )
-    figures: dict[str, Any] = {}
-    if score is not None:
-        accuracy = min(1.0, max(0.0, 0.2 + 0.8 * score))
-        figures = {
-            "accuracy": accuracy,
-            "floor": 0.2,
-            "ceiling": 1.0,
-            "score": (accuracy - 0.2) / 0.8,
-            "evaluations": evaluations(task, accuracy),
-            "curve": tuple(
-                Point(100 * (i + 1), 2.0 / (i + 1), accuracy * (i + 1) / points)
-                for i in range(points)
-            ),
-        }
-    figures.update(
-        parameters=57_000, state_size=96, seconds={"build": 0.1, "fit": 30.5, "evaluate": 1.5},
-        environment={"python": "3.11.2", "torch": "2.13.0"}, machine={"cpu": "x86_64"},
-        budget={"steps": 700}, created=created,
-    )  # fmt: skip
-    described: dict[str, Any] = {
-        "id": entry,
-        "name": entry.upper(),
-        "kind": "mixer",
-        **(about or {}),
+    measured = {} if score is None else figures(task, score, points)
+    described: dict[str, Any] = {"id": entry, "name": entry.upper(), "kind": "mixer"}
+    said = Entry(**{**described, **(about or {})})
+    return Record(who, said, status, **{**CONSTANT, "created": created, **measured, **fields})
+
+
+CONSTANT: Mapping[str, Any] = {
+    "parameters": 57_000,
+    "state_size": 96,
+    "seconds": {"build": 0.1, "fit": 30.5, "evaluate": 1.5},
+    "environment": {"python": "3.11.2", "torch": "2.13.0"},
+    "machine": {"cpu": "x86_64"},
+    "budget": {"steps": 700},
+}
+
+
+def figures(task: str, score: float, points: int) -> dict[str, Any]:
+    """What a case that got that far has measured."""
+    accuracy = min(1.0, max(0.0, 0.2 + 0.8 * score))
+    steps = range(1, points + 1)
+    return {
+        "accuracy": accuracy,
+        "floor": 0.2,
+        "ceiling": 1.0,
+        "score": (accuracy - 0.2) / 0.8,
+        "evaluations": evaluations(task, accuracy),
+        "curve": tuple(Point(100 * i, 2.0 / i, accuracy * i / points) for i in steps),
     }
-    return Record(who, Entry(**described), status, **{**figures, **fields})
 
 
 def evaluations(task: str, accuracy: float) -> tuple[Evaluation, ...]:

@@ -42,8 +42,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         entry = f"layer{place:02d}"
         records += made.suite(entry, 0.95 - place * 0.01, 0.02, about=about, **size)
         records += [
-            made.record(entry, "memorization-v1", 1, 0.9 - shift, variant=variant, about=about)
+            made.record(entry, "memorization-v1", seed, level, variant=variant, about=about)
             for variant, shift in (("amb8", 0.1), ("amb12", 0.2), ("amb20", 0.3))
+            for seed, level in ((1, 0.9 - shift), (2, 0.8 - shift * place / 48), (3, 0.7 - shift))
         ]
     records += made.suite("wide", 0.9, oversize=True)
     records += made.suite("whole", 0.9, about={"kind": "model"})
@@ -278,12 +279,24 @@ def test_comparing_gives_the_statistics_of_the_library(visit: Open, site: Path) 
         p = stats.sign_flip([a - b for a, b in zip(first, second, strict=True)])
         assert cells[5] == f"{p:.3f}"
     told = page.locator("#verdict").inner_text()
+    low, high = overall_interval(scores)
+    assert f"95 % interval of the difference {signed(low)} to {signed(high)}" in told
     assert told.startswith("Layer 00 scores 0.0")
     assert "higher than Layer 05 over 7 tasks in common" in told
     assert "p < 0.001" in told or "significant" in told
     page.get_by_role("button", name="Swap").click()
     assert "lower than Layer 00" in page.locator("#verdict").inner_text()
     assert page.url.endswith("#g=lite-cpu&a=layer05&b=layer00")
+
+
+def overall_interval(scores: dict[str, list[tuple[float, float]]]) -> tuple[float, float]:
+    """Of the difference over all tasks with three seeds; gaps and noisy gaps share a training."""
+    differences = {label: [a - b for a, b in pairs] for label, pairs in scores.items()}
+    shared = [differences.pop("noisy gaps"), differences.pop("gap extrapolation")]
+    parts = [stats.mean([sum(pair) / 2 for pair in zip(*shared, strict=True)])]
+    parts += [stats.mean(values) for values in differences.values()]
+    whole = stats.mean_of_means(parts, [2] + [1] * len(differences))
+    return whole.low, whole.high
 
 
 def signed(value: float) -> str:

@@ -132,9 +132,13 @@ def test_a_forged_manifest_removes_nothing_outside(tmp_path: Path, records: Path
     outside.write_text("x", encoding="utf-8")
     manifest = out / ".build.json"
     text = manifest.read_text(encoding="utf-8")
-    manifest.write_text(text.replace("{", '{"../precious.txt": ["a", "b"],', 1), encoding="utf-8")
+    manifest.write_text(
+        text.replace("{", '{"x": ["a", {"../precious.txt": "b"}],', 1), encoding="utf-8"
+    )
+    assert "../precious.txt" in manifest.read_text(encoding="utf-8")
     build([records], out)
     assert outside.exists()
+    assert "../precious.txt" not in manifest.read_text(encoding="utf-8")
 
 
 SCRIPT = "<script>alert(1)</script>\"'&"

@@ -210,6 +210,27 @@ def test_the_t_interval_covers_as_often_as_it_says() -> None:
     assert hits / trials == pytest.approx(0.95, abs=0.015)
 
 
+def test_two_tasks_of_one_training_do_not_count_as_two_samples() -> None:
+    spread = {"noisy_gaps-v1": 0.1, "gap_extrapolation-v1": 0.1}
+    records = [
+        made.record("lstm", task, seed, 0.5 + spread.get(task, 0.0) * (seed - 2))
+        for task in OVERALL
+        for seed in (1, 2, 3)
+    ]
+    overall = ranked(records)["lstm"].overall
+    assert overall is not None
+    # half of the score is one training with a standard error of 0.1 / sqrt(3), 2 degrees of freedom
+    assert overall.half == pytest.approx(stats.t_point(2) * 0.1 / 3**0.5 / 2)
+
+
+def test_the_mean_of_means_has_welchs_degrees_of_freedom() -> None:
+    parts = [stats.mean([0.1, 0.2, 0.3]), stats.mean([0.4, 0.4, 0.4]), stats.mean([0.0, 0.1, 0.2])]
+    both = stats.mean_of_means(parts, [1, 1, 1])
+    assert both.value == pytest.approx(0.7 / 3)
+    assert both.error == pytest.approx((2 * 0.1**2 / 3) ** 0.5 / 3)
+    assert both.half == pytest.approx(stats.t_point(4) * both.error)
+
+
 def test_the_sign_flip_p_counts_every_pattern() -> None:
     assert stats.sign_flip([0.1, 0.2, 0.3]) == 0.25
     assert stats.sign_flip([0.1, -0.1]) == 1.0

@@ -24,7 +24,7 @@ def tool(name: str) -> str:
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.is_file() else shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed: pip install the extra `site`")
+        pytest.skip(f"{name} is not installed: pip install the extra `dev`")
     return found
 
 

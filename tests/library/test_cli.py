@@ -84,3 +84,39 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"selectivbench {__version__}\n"
+
+
+GOOD_DATA = [
+    ("show selective_copy --profile smoke", "step     ~ "),
+    ("show distractors --variant dense --steps 20", "target "),
+    ("show noisy_gaps --profile smoke --svg", "<svg "),
+    ("info memorization --profile smoke", '"hash": '),
+    ("export mqar --count 5 --out OUT/mqar.npz", "mqar.npz"),
+]
+
+
+@pytest.mark.parametrize(("line", "printed"), GOOD_DATA, ids=[line for line, _ in GOOD_DATA])
+def test_data(line: str, printed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", *line.replace("OUT", str(tmp_path)).split()]) == 0
+    assert printed in capsys.readouterr().out
+
+
+BAD_DATA = [
+    ("show noisy_gapz", "did you mean 'noisy_gaps'?"),
+    ("show mqar --profile lit", "did you mean 'lite'?"),
+    ("show mqar --variant pairs9", "pairs8"),
+    ("show mqar --seed -1", "seed: got -1, allowed: 0 or more"),
+    ("show mqar --index 9999", "test index: got 9999, allowed: 0 to 511"),
+    ("export mqar --split tests --out OUT/x.npz", "did you mean 'test'?"),
+    ("export mqar --count -1 --out OUT/x.npz", "count: got -1"),
+    ("export mqar --format csv --out OUT/x.csv", "npz, parquet"),
+    ("export mqar --count 1 --out /proc/none/x.npz", "a writable place"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), BAD_DATA, ids=[line for line, _ in BAD_DATA])
+def test_bad_data(line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", *line.replace("OUT", str(tmp_path)).split()]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1

@@ -129,6 +129,15 @@ def test_torch_samples_are_those_of_the_batch():
     assert len(split) == data.sizes["test"]
 
 
+@pytest.mark.parametrize("encoding", [Encoding("token_ids", 1, 9), Encoding.dense(9, 16, snr=10.0)])
+def test_another_encoding_may_be_asked_for(encoding):
+    data = dataset_of("noisy_gaps", "smoke")
+    batch = data.batch("test", [3, 1])
+    found = TorchSplit(data, "test", encoding).__getitems__([3, 1])["inputs"]
+    assert (found.numpy() == encoding.encode(batch.tokens, batch.noise_seeds)).all()
+    assert found.shape[-1] == encoding.n_inputs
+
+
 def test_workers_and_shuffling_change_no_sample():
     """The published loader gave the same gaps to all workers; here a sample has an address."""
     data = dataset_of("distractors", "smoke")

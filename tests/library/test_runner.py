@@ -269,11 +269,11 @@ def test_points_are_evenly_spread_and_the_last_step_is_one(
 @pytest.mark.parametrize(
     ("losses", "status"),
     [
-        ([3, 2, 1], "pass"),
-        ([1, 2, 3], "fail"),
-        ([1, 1, 1], "fail"),
+        ([3] * 3 + [2] * 3 + [1] * 3, "pass"),
+        ([1] * 3 + [2] * 3 + [3] * 3, "fail"),
+        ([1] * 9, "fail"),
         ([1, 5], "pass"),  # too few points to say
-        ([2, 3, 9, 9, 1, 2], "pass"),
+        ([2, 3, 2, 9, 9, 9, 1, 2, 2], "pass"),
     ],
 )
 def test_smokes_verdict_is_a_falling_loss(

@@ -131,7 +131,8 @@ def test_a_sample_is_the_same_whoever_asks(task, indices, choice):
 @settings(deadline=None, max_examples=40)
 def test_splits_are_disjoint_for_any_seed(task, seed):
     found = get_task(task)
-    data = found.dataset("smoke", found.variants["smoke"][0], seed)  # asserts it itself, too
+    data = found.dataset("smoke", found.variants["smoke"][0], seed)
+    assert data.disjoint  # it asserts so itself before the first batch
     splits = {s: data.batch(s, range(size)).tokens for s, size in data.sizes.items()}
     train = {bytes(row[row != PAD]) for row in splits.pop("train")}
     for rows in splits.values():
@@ -152,6 +153,15 @@ def test_a_shared_sample_is_found():
 
     with pytest.raises(UsageError, match=r"training samples \[3\]"):
         require_disjoint(leaking, {"train": 50, "test": 20})
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_no_batch_leaves_before_the_splits_are_known_to_be_disjoint(task, monkeypatch):
+    found = get_task(task)
+    data = found.dataset("smoke", found.variants["smoke"][0], 1)
+    monkeypatch.setattr(type(data), "codes", lambda _, _split, where, _first: where[:, None] % 3)
+    with pytest.raises(UsageError, match="no shared sample"):
+        data.batch("train", [0])
 
 
 def test_samples_that_begin_alike_are_compared_in_full():

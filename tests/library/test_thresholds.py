@@ -31,14 +31,11 @@ def test_a_case_has_one_bar() -> None:
     assert len(set(keys)) == len(keys)
 
 
-NO_PAPER_BARS = pytest.mark.xfail(reason="paper's bars wait for its first reference runs")
-
-
-@pytest.mark.parametrize("profile", ["lite", pytest.param("paper", marks=NO_PAPER_BARS)])
+@pytest.mark.parametrize("profile", ["lite", "paper"])
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
-def test_every_default_case_has_a_bar(task: Any, profile: str) -> None:
-    if task.name in PROFILES[profile].default_tasks:
-        assert bar_for(task.id, profile, task.variants[profile][0]) is not None
+def test_every_case_has_a_bar(task: Any, profile: str) -> None:
+    for variant in task.variants[profile]:
+        assert bar_for(task.id, profile, variant) is not None
 
 
 def test_smoke_has_no_bar() -> None:

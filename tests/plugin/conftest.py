@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy.random  # noqa: F401
 import pytest
-import torch._dynamo  # noqa: F401
-
-import pytest_selectivbench.active  # noqa: F401
-import selectivbench.training  # noqa: F401
-
-# The imports above that look unused are loaded before pytester takes stock of the modules: what an
-# inner run imports first is unloaded after it, and extension modules do not survive that.
 
 # One linear layer: builds and trains in milliseconds, and is too simple to copy anything.
 LINEAR = """
@@ -50,7 +43,23 @@ def folder(pytester: pytest.Pytester) -> Path:
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester, folder: Path) -> Run:
+def modules_stay(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """After an inner run, unload what it imported from the folder and nothing else.
+
+    pytester would unload every module that a run was the first to import, and torch, NumPy and Numba
+    cannot be imported a second time.
+    """
+
+    def restore(_: object) -> None:
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None)).startswith(str(folder)):
+                del sys.modules[name]
+
+    monkeypatch.setattr("_pytest.pytester.SysModulesSnapshot.restore", restore)
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, folder: Path, modules_stay: None) -> Run:  # noqa: ARG001
     """Run pytest in the folder, on smoke's selective copy; warnings are errors there too.
 
     ``--selectiv-isolate=none`` keeps torch in this process, which is what makes these tests quick;

@@ -20,7 +20,7 @@ def test_a_pass_and_its_record(run, folder):
         [
             "selectivbench: profile smoke, device cpu, isolation 0 (none), records in *",
             "entry *task *accuracy *range *floor *ceiling *score *bar *verdict *time",
-            "linear *selective_copy-v1 *0.250 *1.000 *pass *",
+            "linear *selective_copy-v1 *0.125 *1.000 *pass *",
             "trained 2 (no record yet): linear selective_copy-v1 seed 1, *",
             "records: *",
         ]
@@ -86,11 +86,11 @@ def test_below_the_bar_says_figure_bar_and_where_to_look(run):
     result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [
-            "linear on selective_copy-v1 (seed 1, lite): score * is below the bar 0.850.",
+            "linear on selective_copy-v1 (seed 1, lite): score * is below the bar 0.900.",
             "  accuracy *, floor 0.1250, ceiling 1.0000",
             "  look at *",
             "  record: linear-selective_copy-v1-base-lite-seed1-*.json",
-            "linear *0.850 *fail *",
+            "linear *0.900 *fail *",
         ]
     )
     result.stdout.no_fnmatch_line("*pytest_selectivbench/*.py:*")

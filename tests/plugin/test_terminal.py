@@ -12,12 +12,16 @@ from pytest_selectivbench.lab import spread_gpus
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines
 from pytest_selectivbench.summary import reasons, table
+from selectivbench.thresholds import bar_for
 
 
 class Terminal(io.StringIO):
     def isatty(self):
         return True
 
+
+COPY = bar_for("selective_copy-v1", "lite", "base")
+BAR, SIGMA = COPY.bar, COPY.sigma
 
 BASE = Row(
     entry="lstm",
@@ -67,10 +71,10 @@ def test_ci_and_files_stay_quiet(monkeypatch, stream):
 @pytest.mark.parametrize(
     ("scores", "statuses", "verdict"),
     [
-        ((0.9, 0.86), ("pass", "pass"), "pass"),
-        ((0.95, 0.80), ("pass", "fail"), "pass"),  # a task passes by its mean
-        ((0.90, 0.70), ("pass", "fail"), "fail"),
-        ((0.9, None), ("pass", "crash"), "crash"),
+        ((BAR + 0.05, BAR + 0.01), ("pass", "pass"), "pass"),
+        ((BAR + 0.05, BAR - 0.01), ("pass", "fail"), "pass"),  # a task passes by its mean
+        ((BAR + 0.05, BAR - 0.15), ("pass", "fail"), "fail"),
+        ((BAR + 0.05, None), ("pass", "crash"), "crash"),
     ],
 )
 def test_the_verdict_of_a_task_is_that_of_its_mean(scores, statuses, verdict):
@@ -83,8 +87,8 @@ def test_the_verdict_of_a_task_is_that_of_its_mean(scores, statuses, verdict):
 
 
 def test_z_is_in_standard_errors_of_the_seeds():
-    (line,) = lines([row(seed=seed, score=0.87) for seed in range(4)])
-    assert line.z == pytest.approx((0.87 - 0.85) * 2 / 0.02)
+    (line,) = lines([row(seed=seed, score=BAR + 0.03) for seed in range(4)])
+    assert line.z == pytest.approx(0.03 * 2 / SIGMA)
 
 
 def test_missing_figures_are_dashes():
