@@ -83,11 +83,17 @@ class RecordStore:
 
     def write_text(self, path: Path, text: str) -> Path:
         """Write a file of the folder atomically."""
+        try:
+            self._replace(path, text)
+        except OSError as error:
+            got = f"{path} ({error.strerror})"
+            raise UsageError(explain("record", got, "a disk with room, and rights")) from error
+        return path
+
+    def _replace(self, path: Path, text: str) -> None:
         descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         try:
-            os.fchmod(
-                descriptor, 0o644
-            )  # mkstemp's 0600 would shut colleagues out of a shared folder
+            os.fchmod(descriptor, 0o644)  # 0600 would shut colleagues out of a shared folder
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
@@ -96,7 +102,6 @@ class RecordStore:
         except BaseException:
             os.unlink(name)
             raise
-        return path
 
     def _difference(self, identity: Identity) -> str:
         """What keeps the nearest older record of this case from being re-used."""

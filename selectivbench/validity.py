@@ -74,7 +74,8 @@ class Examination:
         return checks.state_bound(size, self.job.plan.model.d_model, self._data.max_length)
 
     def _shuffled_labels(self) -> Finding:
-        job = replace(self.job, steps=CONTROL_STEPS)
+        budget = self.job.profile.plan(TASK).budget
+        job = replace(self.job, steps=min(CONTROL_STEPS, budget.steps))
         data = Shuffled(self._data)
         with self._trained(job, data) as child:
             (figure, *_) = evaluate(child, data)
