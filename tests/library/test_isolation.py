@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -27,7 +26,6 @@ from selectivbench.sandbox.exits import Exit, exit_of
 from selectivbench.sandbox.launch import ForkServer, InProcess
 from selectivbench.sandbox.levels import Isolation
 from selectivbench.sandbox.protocol import Channel
-from selectivbench.store import RecordStore
 from tests.library.test_launch import order, predict
 
 LOOK = """
@@ -247,7 +245,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from selectivbench.record import Record
-from selectivbench.store import RecordStore
 record = Record.from_json(Path(sys.argv[1]).read_text())
 store = RecordStore(Path(sys.argv[2]))
 print("ready", flush=True)
@@ -273,23 +270,6 @@ def test_a_killed_writer_tears_no_record(tmp_path: Path, a_record: Record) -> No
         (file,) = folder.glob("*-v1-*.json")
         record = Record.from_json(file.read_text())
         assert replace(record, cause="") == a_record
-
-
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_full_disk_is_said_and_leaves_the_old_record(
-    tmp_path: Path, a_record: Record, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    store = RecordStore(tmp_path)
-    path = store.write(a_record)
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, step, full)
-    with pytest.raises(UsageError, match=r"record: got .*No space left on device"):
-        store.write(replace(a_record, cause="newer"))
-    assert Record.from_json(path.read_text()) == a_record
-    assert [file for file in tmp_path.iterdir() if file.is_file()] == [path]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_failed_write_leaves_the_old_record_and_no_litter(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(UsageError, match="No space"):
         store.write(replace(a_record, score=0.5))
     assert Record.from_json(path.read_text()) == a_record
     assert not list(store.folder.glob("*.tmp"))
