@@ -245,6 +245,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from selectivbench.record import Record
+from selectivbench.store import RecordStore
 record = Record.from_json(Path(sys.argv[1]).read_text())
 store = RecordStore(Path(sys.argv[2]))
 print("ready", flush=True)
