@@ -133,7 +133,7 @@ class ActivePlugin:
             terminalreporter.section("SelectivBench")
             for line in summary.table(found, summary.reference_records()):
                 terminalreporter.write_line(line)
-            for line in summary.reasons(found):
+            for line in (*summary.curves(found), *summary.reasons(found)):
                 terminalreporter.write_line(line)
             terminalreporter.write_line(f"records: {self.settings.out}")
         for name in self._missing(config):
