@@ -69,11 +69,6 @@ class ActivePlugin:
         ]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """The way to the bench module may lead through a ``.venv``, which pytest would not enter."""
-        return False if collection_path in (BENCH, *BENCH.parents) else None
-
-    @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makemodule(
         self, module_path: Path, parent: pytest.Collector
     ) -> pytest.Module | None:
