@@ -133,7 +133,7 @@ class Standing:
         return mean(found).value if found else None
 
     def speed(self, name: str) -> float | None:
-        """Relative to the reference of the same run: ``reference_fit`` over ``fit``."""
+        """Relative to the yardstick of the same run: ``reference_step`` over ``step``."""
         both = [
             c.record.seconds[f"reference_{name}"] / c.record.seconds[name]
             for c in self.cases

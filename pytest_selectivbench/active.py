@@ -69,11 +69,6 @@ class ActivePlugin:
         ]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """The way to the bench module may lead through a ``.venv``, which pytest would not enter."""
-        return False if collection_path in (BENCH, *BENCH.parents) else None
-
-    @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makemodule(
         self, module_path: Path, parent: pytest.Collector
     ) -> pytest.Module | None:
@@ -133,7 +128,7 @@ class ActivePlugin:
             terminalreporter.section("SelectivBench")
             for line in summary.table(found, summary.reference_records()):
                 terminalreporter.write_line(line)
-            for line in summary.reasons(found):
+            for line in (*summary.curves(found), *summary.reasons(found)):
                 terminalreporter.write_line(line)
             terminalreporter.write_line(f"records: {self.settings.out}")
         for name in self._missing(config):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_selectivbench.bench import Outcome
-from selectivbench.metrics import z_score
+from selectivbench.metrics import score, z_score
 from selectivbench.thresholds import bar_for
 
 PROPERTY = "selectivbench"
@@ -40,6 +40,8 @@ class Row:
     reused: bool
     reason: str
     expected_fail: bool
+    splits: Mapping[str, float]
+    """Score on each test split."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ class Line:
         """Mean of a figure over the seeds; None where a seed has none."""
         values = [getattr(row, figure) for row in self.rows]
         return None if None in values else fmean(values)
+
+    @property
+    def splits(self) -> dict[str, float]:
+        """Mean score over the seeds on each test split; empty where a seed has none."""
+        names = self.rows[0].splits if all(row.splits for row in self.rows) else ()
+        return {name: fmean(row.splits[name] for row in self.rows) for name in names}
 
     @property
     def bar(self) -> float | None:
@@ -106,6 +114,7 @@ def row(outcome: Outcome, expected_fail: bool) -> dict[str, Any]:
         "reused": outcome.reused,
         "reason": outcome.reason,
         "expected_fail": expected_fail,
+        "splits": {e.split: score(e.accuracy, e.floor, e.ceiling) for e in record.evaluations},
     }
 
 

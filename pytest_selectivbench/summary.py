@@ -9,6 +9,7 @@ from statistics import fmean
 from pytest_selectivbench.results import Line
 from selectivbench.errors import RecordError
 from selectivbench.record import Record
+from selectivbench.tasks.gap_extrapolation import longest_gap
 
 REFERENCES = ("lstm", "mamba", "s4d")
 HEAD = (
@@ -44,6 +45,23 @@ def reference_records() -> list[Record]:
             except RecordError:
                 continue  # `python -m leaderboard check` is where this is said
     return records
+
+
+def curves(lines: Iterable[Line]) -> list[str]:
+    """The score on each split of a task that has several, and how far a longer gap is held."""
+    said = []
+    for line in lines:
+        if len(line.splits) > 1:
+            by_split = ", ".join(f"{name} {figure:.3f}" for name, figure in line.splits.items())
+            said.append(f"{line.entry} {line.task}: score on {by_split}{_held(line)}")
+    return said
+
+
+def _held(line: Line) -> str:
+    gaps = all(name.startswith("test-gap") for name in line.splits)
+    if not gaps or line.bar is None:
+        return ""
+    return f"; longest gap at the bar: {longest_gap(line.splits, line.bar)}"
 
 
 def reasons(lines: Iterable[Line]) -> list[str]:

@@ -7,7 +7,8 @@ and what is held out never has its targets sent.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,41 @@ def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) ->
     child.enter("fit", budget.deadline)
     points: tuple[Point, ...] = child.together(send, receive)
     return points
+
+
+def pace(child: Child, data: Dataset, plan: Plan, seed: int) -> Mapping[str, float]:
+    """Seconds of one training step (``step``) and of one predicted sequence (``predict``).
+
+    A few steps beyond the budget and one validation batch, with nothing else going on; the first of
+    each is not counted, since it may compile or allocate.
+    """
+    warm, counted = 2, 6
+    size, batch_size = data.sizes["train"], plan.budget.batch_size
+    batches = [data.batch("train", i) for i in batch_order(size, batch_size, warm + counted, seed)]
+    exam = data.batch("validation", _first_chunk(data))
+    child.enter("pace", plan.budget.deadline)
+    _seconds(lambda: _trained(child, batches[:warm]))
+    step = _seconds(lambda: _trained(child, batches[warm:])) / counted
+    _seconds(lambda: _answered(child, exam))
+    return {"step": step, "predict": _seconds(lambda: _answered(child, exam)) / len(exam.tokens)}
+
+
+def _trained(child: Child, batches: Sequence[Batch]) -> None:
+    for batch in batches:
+        child.train(batch)
+    child.report()
+    child.progress()
+
+
+def _answered(child: Child, batch: Batch) -> None:
+    child.ask(batch)
+    child.logits(batch)
+
+
+def _seconds(do: Callable[[], None]) -> float:
+    began = time.monotonic()
+    do()
+    return time.monotonic() - began
 
 
 def evaluate(child: Child, data: Dataset) -> tuple[Evaluation, ...]:
@@ -115,8 +151,7 @@ class Exam:
 
 
 def _exam(data: Dataset, split: str) -> Exam:
-    rows = LOGITS_AT_ONCE // (data.max_length * data.n_classes)
-    chunks = list(_chunks(data.sizes[split], min(max(1, rows), LARGEST_BATCH)))
+    chunks = list(_chunks(data.sizes[split], _rows(data)))
     batches = tuple(data.batch(split, chunk) for chunk in chunks)
     needs_exact = data.metric == "negative_kl"
     exact = tuple(data.reference(split, chunk) for chunk in chunks) if needs_exact else ()
@@ -128,6 +163,16 @@ def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
     figure = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
     levels = data.levels(split)
     return Evaluation(split, figure, levels.floor, levels.ceiling)
+
+
+def _rows(data: Dataset) -> int:
+    """Sequences that are asked for at once."""
+    rows = LOGITS_AT_ONCE // (data.max_length * data.n_classes)
+    return min(max(1, rows), LARGEST_BATCH)
+
+
+def _first_chunk(data: Dataset) -> NDArray[np.int64]:
+    return np.arange(min(_rows(data), data.sizes["validation"]))
 
 
 def _chunks(size: int, rows: int) -> Iterator[NDArray[np.int64]]:

@@ -107,7 +107,8 @@ class Record:
     state_size: int | None = None
     """Floats carried per layer and sequence, as the submission's ``state_size`` says."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """build, fit, evaluate: wall-clock seconds on the controller's clock; cpu: of the child."""
+    """On the controller's clock: build, fit, evaluate; step and predict (one sequence), and the same
+    two of the yardstick in the same run, reference_step and reference_predict. cpu: of the child."""
     peak_memory: int | None = None
     """Bytes that the child took at its peak, on top of its baseline."""
     baseline_memory: int | None = None

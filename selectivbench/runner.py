@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from importlib.resources import files
 
 import numpy as np
 
 from selectivbench import machine
 from selectivbench.checks import trained_state
-from selectivbench.dialogue import evaluate, fit
+from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
 from selectivbench.metrics import score
 from selectivbench.profiles import Plan, Profile
@@ -91,16 +92,37 @@ def run(
                 draft = replace(draft, saved_numbers=state.numbers)
             else:
                 figures = _examined(job, child, data)
+            own = _pace(job, child, data)  # last: it trains on
         if job.profile.apart:  # nothing but the state goes on to see the test inputs
             with opened(launcher, order_of(job, data)) as second:
                 second.load(state)
                 figures = _examined(job, second, data)
         clock.lap("evaluate")
+        clock.seconds |= own | _yardstick(job, launcher, data)
     except ChildError as error:
         draft = replace(draft, status=error.status, cause=str(error))
         figures = {}
     draft = _measured(draft, child, clock.seconds)
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
+
+
+def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, float]:
+    """Seconds of a step and of a prediction; conformance is not about speed."""
+    if job.profile.conformance:
+        return {}
+    return dict(pace(child, data[job.tasks[0]], job.plan, job.seed))
+
+
+def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> dict[str, float]:
+    """The same two times of the reference layer, ``reference_step`` and ``reference_predict``."""
+    if job.profile.conformance:
+        return {}
+    source = files("selectivbench").joinpath("yardstick.py").read_text(encoding="utf-8")
+    order = replace(
+        order_of(job, data), entry="yardstick", origin="yardstick.py", source=source, kind="mixer"
+    )
+    with opened(launcher, order) as child:
+        return {f"reference_{name}": took for name, took in _pace(job, child, data).items()}
 
 
 def _examined(

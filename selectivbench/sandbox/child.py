@@ -61,7 +61,7 @@ def load(order: Order) -> ModuleType:
     """Run a submission's file as a module of its own, from a copy in the child's folder."""
     path = Path(order.origin)
     if order.folder:
-        path = Path(order.folder) / path.name
+        path = Path(path.name)  # relative: the way to the folder may be closed to its user
         path.write_text(order.source, encoding="utf-8")
     spec = importlib.util.spec_from_loader(
         f"submission_{order.entry}", loader=None, origin=str(path)

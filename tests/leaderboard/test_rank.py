@@ -184,10 +184,10 @@ def test_without_a_bar_nothing_is_passed(statuses: Sequence[str], wanted: str) -
 
 
 def test_speed_is_relative_to_the_reference_of_the_same_run() -> None:
-    timed = made.record(seconds={"fit": 20.0, "reference_fit": 30.0, "evaluate": 1.0})
+    timed = made.record(seconds={"step": 0.2, "reference_step": 0.3, "predict": 0.1})
     standing = ranked([timed])["lstm"]
-    assert standing.speed("fit") == pytest.approx(1.5)
-    assert standing.speed("evaluate") is None
+    assert standing.speed("step") == pytest.approx(1.5)
+    assert standing.speed("predict") is None
 
 
 def test_the_fixed_seeds_are_those_of_the_profiles() -> None:

@@ -198,9 +198,12 @@ def test_our_own_sentence_needs_no_traceback() -> None:
     }
 
 
-def test_the_copy_that_runs_stands_in_the_childs_folder(tmp_path: Path) -> None:
+def test_the_copy_that_runs_stands_in_the_childs_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # as the child has done before it loads
     order = replace(ORDER, entry="copied", source="HERE = __file__", folder=str(tmp_path))
     module = load(order)
-    assert str(tmp_path / "mine.py") == module.HERE
+    assert module.HERE == "mine.py"
     assert (tmp_path / "mine.py").read_text() == "HERE = __file__"
     assert sys.modules.pop("submission_copied") is module

@@ -124,6 +124,23 @@ def test_a_record_is_whole_and_the_same_again(server: ForkServer, job: Any) -> N
     assert other.curve != record.curve
 
 
+def test_outside_of_smoke_speeds_come_with_the_yardsticks(server: ForkServer, job: Any) -> None:
+    measured = job(profile=replace(get_profile("smoke"), conformance=False), steps=4)
+    (record,) = run(measured, server, NullTracker(), plainly)
+    times = ["step", "predict", "reference_step", "reference_predict"]
+    assert all(0 < record.seconds[name] < 60 for name in times)
+    assert record.seconds["predict"] < record.seconds["step"]  # one sequence, and no gradient
+
+
+def test_pace_does_not_change_what_is_recorded(server: ForkServer, job: Any) -> None:
+    plain = get_profile("smoke")
+    curves = []
+    for profile in (plain, replace(plain, conformance=False)):
+        (record,) = run(job(profile=profile), server, NullTracker(), plainly)
+        curves.append((record.curve, record.accuracy))
+    assert curves[0] == curves[1]
+
+
 def test_one_training_gives_a_record_for_each_task(server: ForkServer, job: Any) -> None:
     both = job(tasks=(Small(), Longer()))
     short, long = run(both, server, NullTracker(), plainly)

@@ -36,8 +36,10 @@ Run = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture
-def folder(pytester: pytest.Pytester) -> Path:
-    """``linear.py`` in an empty folder."""
+def folder(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``linear.py`` in an empty folder; an inner run must not take itself for one of our workers."""
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+        monkeypatch.delenv(name, raising=False)
     (pytester.path / "linear.py").write_text(LINEAR)
     return pytester.path
 

@@ -83,7 +83,7 @@ def test_interrupting_keeps_finished_records_and_leaves_no_child(folder):
     time.sleep(1)  # well into the slow one
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=20)
-    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, out
     assert [record["identity"]["entry"] for record in records(folder)] == ["linear"]
     assert "linear" in out.partition("SelectivBench")[2]
     assert not children_in(str(folder)), "a child outlived its controller"

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from selectivbench.record import Identity
 from tests.plugin.conftest import EXPECTING, LINEAR, records
 
 LITE = ("--selectiv-profile=lite", "--selectiv-steps=2")  # too few steps to reach any bar
@@ -174,8 +175,17 @@ def test_the_fit_is_timed_once_and_described(run, folder):
     assert bench["stats"]["rounds"] == bench["stats"]["iterations"] == 1
     assert bench["name"] == "linear selective_copy-v1[seed1]"
     (record,) = records(folder)
-    assert bench["extra_info"]["accuracy"] == record["accuracy"]
-    assert bench["extra_info"]["verdict"] == "pass"
+    assert bench["extra_info"] == {
+        "entry": "linear",
+        "task": "selective_copy-v1",
+        "variant": "base",
+        "profile": "smoke",
+        "seed": 1,
+        "device_class": "cpu",
+        "accuracy": record["accuracy"],
+        "verdict": "pass",
+        "record": Identity(**record["identity"]).key,
+    }
     assert bench["stats"]["mean"] == pytest.approx(record["seconds"]["fit"], abs=0.05)
     assert times["machine_info"]["node"] == "redacted"
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_selectivbench.lab import spread_gpus
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines
-from pytest_selectivbench.summary import reasons, table
+from pytest_selectivbench.summary import curves, reasons, table
 from selectivbench.thresholds import bar_for
 
 
@@ -41,6 +41,7 @@ BASE = Row(
     reused=False,
     reason="no record yet",
     expected_fail=False,
+    splits={"test": 0.88},
 )
 
 
@@ -96,6 +97,15 @@ def test_missing_figures_are_dashes():
     assert " oom " in text
     assert "nan" not in text
     assert "None" not in text
+
+
+def test_several_splits_are_a_curve_with_the_longest_gap_that_is_held():
+    bar = bar_for("gap_extrapolation-v1", "lite", "base").bar
+    splits = {"test-gap10": bar + 0.3, "test-gap20": bar + 0.1, "test-gap50": bar - 0.1}
+    rows = [row(task="gap_extrapolation-v1", seed=seed, splits=splits) for seed in (1, 2)]
+    (said,) = curves(lines([*rows, row()]))
+    assert said.endswith("; longest gap at the bar: 20")
+    assert f"test-gap50 {bar - 0.1:.3f}" in said
 
 
 def test_reasons_are_grouped():
