@@ -11,7 +11,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("selectivbench", "pytest_selectivbench", "leaderboard")
-SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+RESULTS = ROOT / "leaderboard" / "results"  # sources of submissions, kept as data
+SOURCES = sorted(
+    path
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+    if not path.is_relative_to(RESULTS)
+)
 SUBMISSIONS = sorted((ROOT / "submissions").glob("*.py"))
 
 LIGHT = ["errors", "seeds", "batch", "tasks", "metrics", "thresholds", "record", "store"]

@@ -13,7 +13,7 @@ MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for package in ("selectivbench", "pytest_selectivbench", "leaderboard")
     for path in (ROOT / package).rglob("*.py")
-    if ">>>" in path.read_text()
+    if ">>>" in path.read_text() and "results" not in path.parts
 )
 
 
