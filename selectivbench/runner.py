@@ -20,6 +20,7 @@ from selectivbench.record import Entry, Evaluation, Identity, Point, Record, Tra
 from selectivbench.sandbox.controller import Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.orders import Order
+from selectivbench.sandbox.states import State
 from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
@@ -87,16 +88,12 @@ def run(
             curve = timed(lambda: fit(child, data[job.tasks[0]], job.plan, job.seed, tracker))
             clock.lap("fit")
             draft = replace(draft, curve=curve)
-            if job.profile.apart:
-                state = trained_state(child)
-                draft = replace(draft, saved_numbers=state.numbers)
-            else:
-                figures = _examined(job, child, data)
+            state = trained_state(child) if job.profile.apart else None
+            figures = _examined(job, child, data) if state is None else {}
             own = _pace(job, child, data)  # last: it trains on
-        if job.profile.apart:  # nothing but the state goes on to see the test inputs
-            with opened(launcher, order_of(job, data)) as second:
-                second.load(state)
-                figures = _examined(job, second, data)
+        if state is not None:
+            draft = replace(draft, saved_numbers=state.numbers)
+            figures = _examined_apart(job, launcher, data, state)
         clock.lap("evaluate")
         clock.seconds |= own | _yardstick(job, launcher, data)
     except ChildError as error:
@@ -129,6 +126,15 @@ def _examined(
     job: Job, child: Child, data: Mapping[Task, Dataset]
 ) -> dict[Task, tuple[Evaluation, ...]]:
     return {task: evaluate(child, data[task]) for task in job.tasks}
+
+
+def _examined_apart(
+    job: Job, launcher: Launcher, data: Mapping[Task, Dataset], state: State
+) -> dict[Task, tuple[Evaluation, ...]]:
+    """In a second process: nothing but the state goes on to see the test inputs."""
+    with opened(launcher, order_of(job, data)) as second:
+        second.load(state)
+        return _examined(job, second, data)
 
 
 def order_of(job: Job, data: Mapping[Task, Dataset]) -> Order:

@@ -100,14 +100,8 @@ class Session:
         model = build(order.kind, _factory(module, order.kind), spec, size)
         config = TrainConfig(budget.steps, budget.lr, budget.warmup, budget.clip)
         self.trainer = Trainer(model, config, order.n_classes, order.device)
-        channel.send(
-            "built",
-            {
-                "parameters": count(model),
-                "oversize": bool(getattr(model, "oversize", False)),
-                "state_size": _state_size(module, spec),
-            },
-        )
+        built = {"parameters": count(model), "oversize": bool(getattr(model, "oversize", False))}
+        channel.send("built", built | {"state_size": _state_size(module, spec)})
 
     def handle(self, frame: Frame) -> bool:
         """Do what a frame asks; False when it was the last one."""
