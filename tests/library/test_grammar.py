@@ -39,7 +39,7 @@ TRANSITIONS = {
 UNREACHABLE = {(1, 20): 1, (2, 20): 0, (4, 20): 1, (1, 24): 0, (1, 8): 2, (2, 8): 3, (1, 40): 0}
 
 
-@pytest.mark.parametrize("path", golden_files("grammar_*"), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", golden_files("grammar_*"))
 def test_published_grammar_in_full(path):
     content = load(path)
     published = content["grammar"]

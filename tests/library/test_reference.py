@@ -32,7 +32,7 @@ def published_setup(path):
     return content, replace(setup_of(task), **changed)
 
 
-@pytest.mark.parametrize("path", golden_files("samples_*"), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", golden_files("samples_*"))
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_published_samples_in_full(path, split):
     content, setup = published_setup(path)

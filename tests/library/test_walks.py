@@ -33,7 +33,7 @@ DIGESTS = {
 ENDS_IN_TIME = {(1, 8): 0.98, (4, 8): 0.65, (2, 24): 0.33, (1, 40): 0.15, (4, 40): 0.09}
 
 
-@pytest.mark.parametrize("path", golden_files("grammar_*"), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", golden_files("grammar_*"))
 def test_published_sequences_in_full(path):
     content = load(path)
     grammar = Grammar.random(content["seed"], **content["gramm"])
