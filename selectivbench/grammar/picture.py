@@ -56,7 +56,7 @@ def svg(grammar: Grammar) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size:g} {size:g}" role="img">'
         f"<title>{escape(str(grammar))}</title>"
         '<style>text{font:11px sans-serif;text-anchor:middle;dominant-baseline:central}'
-        "path{fill:none;stroke:#777}</style>"
+        f"path{{fill:none;stroke:#777}}</style>{_arrow(_radius(grammar))}"
     )  # fmt: skip
     edges = [_edge(grammar, angles, s, x) for s, x in np.argwhere(grammar.successor >= 0)]
     nodes = [_node(grammar, int(s), angles[int(s)]) for s in order]
@@ -80,14 +80,27 @@ def _edge(grammar: Grammar, angles: dict[int, float], source: int, symbol: int) 
     letter = "QC"[len(bend) - 1]
     opacity = 0.25 + 0.75 * grammar.chance[source, symbol]
     path = f"M{x0:.1f},{y0:.1f} {letter}{control} {x1:.1f},{y1:.1f}"
-    return f'<path d="{path}" opacity="{opacity:.2f}"/>'
+    return f'<path d="{path}" opacity="{opacity:.2f}" marker-end="url(#to)"/>'
+
+
+def _radius(grammar: Grammar) -> float:
+    """Of a node."""
+    return NODE if grammar.n_states <= MOST_LABELS else 3.0
+
+
+def _arrow(radius: float) -> str:
+    """An edge ends in the middle of its node: the head stands back by the node's radius."""
+    return (
+        f'<defs><marker id="to" viewBox="0 0 8 8" refX="{8 + radius:g}" refY="4" markerWidth="8" '
+        'markerHeight="8" markerUnits="userSpaceOnUse" orient="auto" overflow="visible">'
+        '<polygon points="0,0 8,4 0,8" fill="#555"/></marker></defs>'
+    )
 
 
 def _node(grammar: Grammar, state: int, angle: float) -> str:
     """A disc, coloured by symbol, named where there is room."""
     x, y = _place(angle)
-    named = grammar.n_states <= MOST_LABELS
-    radius = NODE if named else 3.0
+    named, radius = grammar.n_states <= MOST_LABELS, _radius(grammar)
     hue = 360 * int(grammar.symbol_of[state]) / grammar.n_symbols
     rim = 3 if state in grammar.starts else 1
     disc = (
