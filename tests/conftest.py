@@ -1,6 +1,9 @@
-"""What several rooms' tests need: one plausible record."""
+"""What several rooms' tests need: patience, compiled kernels, one plausible record."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,6 +13,14 @@ from selectivbench.record import Entry, Evaluation, Identity, Point, Record
 # A busy neighbour must not fail a property: how long an example takes is no claim of ours.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+
+
+@pytest.fixture(autouse=True)
+def kernels_that_are_compiled_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytester gives every test a new home, in which kernels would be compiled anew."""
+    monkeypatch.setenv("XDG_CACHE_HOME", CACHE)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from selectivbench.record import Identity
 from tests.plugin.conftest import EXPECTING, LINEAR, records
 
-LITE = ("--selectiv-profile=lite", "--selectiv-steps=2")  # too few steps to reach any bar
+LITE = ("--selectiv-profile=lite", "--selectiv-steps=2", "--selectiv-seeds=1")  # too few steps to reach any bar
 BROKEN = LINEAR.replace("return self.layer(x)", "raise RuntimeError('in forward')")
 
 
@@ -84,7 +84,7 @@ def test_a_corrupt_record_is_moved_aside_and_run_again(run, folder):
 
 def test_below_the_bar_says_figure_bar_and_where_to_look(run):
     result = run(*LITE)
-    result.assert_outcomes(failed=3)
+    result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
             "linear on selective_copy-v1 (seed 1, lite): score * is below the bar 0.900.",
@@ -98,20 +98,20 @@ def test_below_the_bar_says_figure_bar_and_where_to_look(run):
 
 
 def test_without_the_gate_it_is_recorded_and_does_not_fail(run, folder):
-    run(*LITE, "--selectiv-no-gate").assert_outcomes(passed=3)
-    assert [record["status"] for record in records(folder)] == ["fail"] * 3
+    run(*LITE, "--selectiv-no-gate").assert_outcomes(passed=1)
+    assert [record["status"] for record in records(folder)] == ["fail"]
 
 
 def test_an_expected_failure_is_a_strict_xfail(run, folder):
     (folder / "linear.py").write_text(EXPECTING)
-    result = run(*LITE, "--selectiv-seeds=1")
+    result = run(*LITE)
     result.assert_outcomes(xfailed=1)
     result.stdout.fnmatch_lines(["linear *fail (expected) *"])
 
 
 def test_a_crash_is_no_expected_failure(run, folder):
     (folder / "linear.py").write_text(BROKEN + EXPECTING[len(LINEAR) :])
-    run(*LITE, "--selectiv-seeds=1").assert_outcomes(failed=1)
+    run(*LITE).assert_outcomes(failed=1)
 
 
 def test_an_unexpected_pass_fails(run, folder, monkeypatch):
@@ -123,7 +123,7 @@ def test_an_unexpected_pass_fails(run, folder, monkeypatch):
     low = tuple(replace(bar, bar=-1.0) for bar in thresholds.bars())
     monkeypatch.setattr(thresholds, "bars", lambda: low)
     (folder / "linear.py").write_text(EXPECTING)
-    result = run(*LITE, "--selectiv-seeds=1")
+    result = run(*LITE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*XPASS(strict)*expects to stay below the bar*"])
 
