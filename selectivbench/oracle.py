@@ -83,6 +83,17 @@ class Oracle:
 
     def window(self, tokens: NDArray[np.int16], k: int) -> NDArray[np.int16]:
         """The likeliest state given the last k tokens alone, (B, E); the string's age is unknown."""
+        guess, _ = self._window(tokens, k, want_next=False)
+        return guess
+
+    def window_next(self, tokens: NDArray[np.int16], k: int) -> NDArray[np.float64]:
+        """Odds of the next element's symbol given the last k tokens alone, (B, E, n_symbols)."""
+        _, odds = self._window(tokens, k, want_next=True)
+        return odds
+
+    def _window(
+        self, tokens: NDArray[np.int16], k: int, *, want_next: bool
+    ) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
         if k < 1:
             raise UsageError(explain("window", k, "1 token or more"))
         symbol_of = self.walker.grammar.symbol_of
@@ -90,8 +101,10 @@ class Oracle:
         first = np.searchsorted(symbol_of[members], np.arange(symbol_of.max() + 2))
         rules = (self.walker.rules[0], members, first)
         usual = self.occupancy.sum(axis=0)
-        guess = kernels().window_states(tokens, rules, self.flow, self.opening, usual, k)
-        return np.asarray(guess, dtype=np.int16)
+        guess, odds = kernels().window_states(
+            tokens, rules, self.flow, self.opening, usual, k, want_next
+        )
+        return guess, odds
 
     @cached_property
     def opening(self) -> NDArray[np.float64]:

@@ -156,8 +156,23 @@ def spread(rules, flow, opening, state, mass, symbol, out):
 
 
 @jit
-def window_states(tokens, rules, flow, opening, usual, k):
-    """(B, E) int16 likeliest state given the last k tokens alone.
+def follow(rules, flow, opening, states, mass, out):
+    """Fill ``out``, (n_symbols,), with the odds of what follows states of unnormalised mass."""
+    successor, members, first = rules
+    for s in states:
+        if successor[s, 0] == -2:  # after the end a string begins
+            for x in range(len(out)):
+                for start in members[first[x] : first[x + 1]]:
+                    out[x] += mass[s] * opening[start]
+        else:
+            out += mass[s] * flow[s]
+    out /= out.sum()
+
+
+@jit
+def window_states(tokens, rules, flow, opening, usual, k, want_next):
+    """(B, E) int16 likeliest state given the last k tokens alone; if wanted, (B, E, n_symbols) odds
+    of the next element's symbol.
 
     rules: successor (-2 in the end state's row), states ordered by symbol, where each symbol's begin.
     flow: (n_states, n_symbols), the average chance of each successor; opening and usual:
@@ -166,6 +181,8 @@ def window_states(tokens, rules, flow, opening, usual, k):
     """
     _, members, first = rules
     guess = np.full(tokens.shape, -1, np.int16)
+    shape = tokens.shape
+    odds = np.zeros((shape[0] if want_next else 0, shape[1], flow.shape[1]), np.float64)
     old, new = np.zeros(len(opening)), np.zeros(len(opening))
     for row in range(tokens.shape[0]):
         for t in range(tokens.shape[1]):
@@ -185,4 +202,6 @@ def window_states(tokens, rules, flow, opening, usual, k):
                     new[here] = prior[here]
                 old, new = new, old
             guess[row, t] = here[np.argmax(old[here])]
-    return guess
+            if want_next:
+                follow(rules, flow, opening, here, old, odds[row, t])
+    return guess, odds

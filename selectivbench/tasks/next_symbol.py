@@ -89,7 +89,8 @@ class NextSymbolData(ElementData):
         return odds
 
     def levels(self, split: str = "test") -> Levels:
-        """Minus mean KL (nats) of the unigram and the uniform predictor; the filter's is zero.
+        """Minus mean KL (nats) of the unigram and the uniform predictor, and of those that know the
+        last k symbols; the filter's is zero.
 
         Every element has as many scored steps as any other, so means over elements are those over
         steps. Entropy: the mean over the split of the exact odds' entropy.
@@ -104,7 +105,14 @@ class NextSymbolData(ElementData):
         against = np.log(np.maximum(unigram, 1e-300))
         floor = -float((odds * (inside - against)).sum(axis=1).mean())
         chance = entropy - float(np.log(self.n_classes))
-        return Levels(floor=floor, ceiling=0.0, chance=chance, entropy=entropy)
+        symbols = self.elements(split, where).symbols
+
+        def known(k: int) -> float:
+            after = self.oracle.window_next(symbols, k).reshape(-1, self.n_classes)
+            return -float((odds * (inside - np.log(np.maximum(after, 1e-300)))).sum(axis=1).mean())
+
+        windows = tuple(known(k) for k in (1, 2, 3, 4))
+        return Levels(floor, ceiling=0.0, chance=chance, windows=windows, entropy=entropy)
 
 
 def checked_split(dataset: Dataset, split: str) -> str:

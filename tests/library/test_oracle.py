@@ -13,6 +13,7 @@ from selectivbench.errors import UsageError
 from selectivbench.grammar import Grammar
 from selectivbench.oracle import Distractors, Oracle
 from selectivbench.seeds import Stream
+from selectivbench.tasks import get_task
 from selectivbench.tasks.elements import ElementData, Plan, oracle_of
 from selectivbench.walks import Walker
 
@@ -180,6 +181,29 @@ def test_levels_are_ordered(seed, ambiguities):
     assert levels.floor <= levels.windows[1] + 0.02 <= levels.windows[2] + 0.04
     assert levels.windows[3] <= levels.ceiling + 0.02
     assert levels.memoryless <= levels.floor + 0.02
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_follows_one_symbol_is_counted_from_occupancy(seed):
+    """k = 1 by hand: the usual mass of the states that show the symbol, one step on."""
+    oracle = oracle_of(seed, 8, 32, Distractors())
+    grammar = oracle.walker.grammar
+    usual = oracle.occupancy.sum(axis=0)
+    odds = oracle.window_next(np.arange(grammar.n_symbols, dtype=np.int16)[:, None], 1)[:, 0]
+    first = np.bincount(grammar.symbol_of, oracle.opening, grammar.n_symbols)
+    for symbol, row in enumerate(odds):
+        states = np.flatnonzero(grammar.symbol_of == symbol)
+        flow = np.array([first if s == grammar.end else oracle.flow[s] for s in states])
+        by_hand = usual[states] @ flow
+        np.testing.assert_allclose(row, by_hand / by_hand.sum(), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_longer_windows_predict_better(seed):
+    levels = get_task("next_symbol").dataset("smoke", "all", seed).levels("test")
+    figures = (levels.chance, levels.floor, *levels.windows, levels.ceiling)
+    assert list(figures) == sorted(figures)
+    assert len(levels.windows) == 4
 
 
 @given(st.integers(1, 1000))

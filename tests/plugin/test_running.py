@@ -10,7 +10,8 @@ import pytest
 from selectivbench.record import Identity
 from tests.plugin.conftest import EXPECTING, LINEAR, records
 
-LITE = ("--selectiv-profile=lite", "--selectiv-steps=2", "--selectiv-seeds=1")  # too few steps to reach any bar
+# Too few steps to reach any bar.
+LITE = ("--selectiv-profile=lite", "--selectiv-steps=2", "--selectiv-seeds=1")
 BROKEN = LINEAR.replace("return self.layer(x)", "raise RuntimeError('in forward')")
 
 
