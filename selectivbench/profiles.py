@@ -60,7 +60,7 @@ class Profile:
     default_plan: Plan
     plans: Mapping[str, Plan] = field(default_factory=lambda: MappingProxyType({}))
     minutes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """Measured minutes of one training by task name: submissions/lstm.py, one core."""
+    """Measured CPU minutes of one training by task name: submissions/lstm.py, one core."""
     conformance: bool = False
     """Verdict by conformance (loss falls, logits finite), not by a bar."""
     apart: bool = False
@@ -108,6 +108,8 @@ _PAPER_COPY = Plan(
     _square(48, 2, 3), Budget(2_048, 128, 3e-3, 100, validations=32, deadline=86_400)
 )
 
+_LITE_MINUTES = {"selective_copy": 0.7, "noisy_gaps": 0.9, "distractors": 0.3, "memorization": 0.4}
+
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
         "smoke": Profile("smoke", (1,), _CONFORMANCE_TASKS, _SMOKE, conformance=True),
@@ -117,6 +119,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             _DEFAULT_TASKS,
             _LITE,
             MappingProxyType({"selective_copy": _LITE_COPY}),
+            minutes=MappingProxyType(_LITE_MINUTES),
             apart=True,
         ),
         "paper": Profile(
