@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -25,15 +24,6 @@ class CaseFailed(Exception):
 
 LAB: pytest.StashKey[Lab] = pytest.StashKey()
 """Where a test finds what its session shares: records, launchers, settings."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a test reports: its record, and why it was trained or re-used."""
-
-    record: Record
-    reused: bool
-    reason: str
 
 
 def judge_case(request: pytest.FixtureRequest) -> None:

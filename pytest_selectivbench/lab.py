@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from pytest_selectivbench import results
-from pytest_selectivbench.bench import Outcome
 from pytest_selectivbench.cases import Case, case_name
 from pytest_selectivbench.progress import Progress
+from pytest_selectivbench.results import Outcome
 from selectivbench import runner
 from selectivbench.record import Point, Record, Tracker
 from selectivbench.sandbox.launchers import Launchers

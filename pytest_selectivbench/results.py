@@ -11,12 +11,21 @@ from typing import Any
 
 import pytest
 
-from pytest_selectivbench.bench import Outcome
 from selectivbench.metrics import score, z_score
+from selectivbench.record import Record
 from selectivbench.thresholds import bar_for
 
 PROPERTY = "selectivbench"
 """Name of the user property that carries a row; one JSON string, since xdist takes primitives only."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test reports: its record, and why it was trained or re-used."""
+
+    record: Record
+    reused: bool
+    reason: str
 
 
 @dataclass(frozen=True)
