@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_selectivbench import bench
+from pytest_selectivbench.items import SubmissionItem
 from pytest_selectivbench.options import Settings
 from pytest_selectivbench.validity import ValidityCase, wanted
 from selectivbench.errors import SelectivError, SubmissionError, UsageError, explain, near
@@ -128,12 +129,12 @@ class Entry(pytest.Collector):
             yield ValidityCase.of(self, job, check)
 
 
-class Case(pytest.Function):
+class Case(SubmissionItem):
     """Train (or re-use) and judge one submission on one task with one seed."""
 
     task: Task
-    job: Job
     expected_fail: bool
+    sentences = (bench.BelowBar, bench.CaseFailed, SelectivError)
 
     @classmethod
     def of(cls, parent: Entry, task: Task, job: Job) -> Case:
@@ -146,23 +147,6 @@ class Case(pytest.Function):
             reason = f"{job.submission.id} expects to stay below the bar of {task.id}"
             item.add_marker(pytest.mark.xfail(strict=True, raises=bench.BelowBar, reason=reason))
         return item
-
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        """A location whose headline names the file too."""
-        file = self.job.submission.path.name
-        return self.config.rootpath / file, None, f"{file}: {self.name}"
-
-    @property
-    def id(self) -> Any:
-        """As pytest reads it back from its cache, brackets apart; else --lf would find nothing."""
-        made = super().id
-        return type(made).parse(str(made))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - as in Function
-        """What the person should read: our one sentence, not the way to it."""
-        if isinstance(excinfo.value, bench.BelowBar | bench.CaseFailed | SelectivError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo)
 
 
 def case_name(job: Job, task: Task | None = None) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from pytest_selectivbench.bench import LAB
+from pytest_selectivbench.items import SubmissionItem
 from selectivbench.errors import SelectivError
 from selectivbench.tasks import get_task
 from selectivbench.validity import ALL, QUICK, TASK
@@ -20,11 +20,11 @@ class Invalid(Exception):
     """A check that a submission must hold does not hold."""
 
 
-class ValidityCase(pytest.Function):
+class ValidityCase(SubmissionItem):
     """One check of one submission."""
 
-    job: Job
     check: str
+    sentences = (Invalid, SelectivError)
 
     @classmethod
     def of(cls, parent: pytest.Collector, job: Job, check: str) -> ValidityCase:
@@ -33,23 +33,6 @@ class ValidityCase(pytest.Function):
         item: ValidityCase = cls.from_parent(parent, name=name, callobj=hold_check)
         item.job, item.check = job, check
         return item
-
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        """A location whose headline names the file too."""
-        file = self.job.submission.path.name
-        return self.config.rootpath / file, None, f"{file}: {self.name}"
-
-    @property
-    def id(self) -> Any:
-        """As pytest reads it back from its cache, brackets apart; else --lf would find nothing."""
-        made = super().id
-        return type(made).parse(str(made))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - as in Function
-        """Our one sentence, not the way to it."""
-        if isinstance(excinfo.value, Invalid | SelectivError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo)
 
 
 def hold_check(request: pytest.FixtureRequest) -> None:
