@@ -111,15 +111,21 @@ def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, flo
 
 
 def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> dict[str, float]:
-    """The same two times of the reference layer, ``reference_step`` and ``reference_predict``."""
+    """The same two times of the reference layer, ``reference_step`` and ``reference_predict``.
+
+    Nothing where its child fails: that is no failure of the submission, whose figures stand.
+    """
     if job.profile.conformance:
         return {}
     source = files("selectivbench").joinpath("yardstick.py").read_text(encoding="utf-8")
     order = replace(
         order_of(job, data), entry="yardstick", origin="yardstick.py", source=source, kind="mixer"
     )
-    with opened(launcher, order) as child:
-        return {f"reference_{name}": took for name, took in _pace(job, child, data).items()}
+    try:
+        with opened(launcher, order) as child:
+            return {f"reference_{name}": took for name, took in _pace(job, child, data).items()}
+    except ChildError:
+        return {}
 
 
 def _examined(

@@ -132,6 +132,19 @@ def test_outside_of_smoke_speeds_come_with_the_yardsticks(server: ForkServer, jo
     assert record.seconds["predict"] < record.seconds["step"]  # one sequence, and no gradient
 
 
+def test_a_yardstick_that_fails_takes_no_figure_away(
+    server: ForkServer, job: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "yardstick.py").write_text("raise RuntimeError('not the submission')")
+    monkeypatch.setattr(runner, "files", lambda _: tmp_path)
+    measured = job(profile=replace(get_profile("smoke"), conformance=False), steps=4)
+    (record,) = run(measured, server, NullTracker(), plainly)
+    assert record.accuracy is not None
+    assert record.status in ("pass", "fail")
+    assert "step" in record.seconds
+    assert "reference_step" not in record.seconds
+
+
 def test_pace_does_not_change_what_is_recorded(server: ForkServer, job: Any) -> None:
     plain = get_profile("smoke")
     curves = []
