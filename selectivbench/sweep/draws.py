@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from selectivbench.errors import UsageError, explain, near
 from selectivbench.seeds import Stream
-from selectivbench.sweep.axes import Value
+from selectivbench.sizes import Size
 
 Scale = Literal["linear", "log"]
 DIGITS = 6
@@ -24,16 +24,16 @@ class Range:
     high: float = 0.0
     scale: Scale = "linear"
     whole: bool = False
-    choices: tuple[Value, ...] = ()
+    choices: tuple[Size, ...] = ()
 
     @property
-    def ends(self) -> tuple[Value, ...]:
+    def ends(self) -> tuple[Size, ...]:
         """The values that decide whether all between are allowed."""
         if self.choices:
             return self.choices
         return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
 
-    def draw(self, unit: float) -> Value:
+    def draw(self, unit: float) -> Size:
         """The value at ``unit``, from [0, 1), of the range.
 
         >>> Range(1e-4, 1e-2, "log").draw(0.5)
@@ -66,7 +66,7 @@ def read_range(axis: str, given: Any) -> Range:
     return _numbers(what, given)
 
 
-def point(ranges: Mapping[str, Range], seed: int, index: int) -> dict[str, Value]:
+def point(ranges: Mapping[str, Range], seed: int, index: int) -> dict[str, Size]:
     """Draw ``index`` of a search: each axis has a stream of its own, so adding one changes no other."""
     return {
         axis: span.draw(Stream.named("sweep", seed, axis).rng(index).random())

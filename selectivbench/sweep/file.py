@@ -42,8 +42,9 @@ from typing import Any
 
 from selectivbench.errors import UsageError, explain, near
 from selectivbench.profiles import get_profile
+from selectivbench.sizes import Size
 from selectivbench.submission import find_files
-from selectivbench.sweep.axes import Value, check_axis, check_value
+from selectivbench.sweep.axes import check_axis, read_value
 from selectivbench.sweep.draws import Range, read_range
 from selectivbench.tasks import Task, get_task
 
@@ -82,9 +83,9 @@ class Sweep:
     seeds: tuple[int, ...]
     save: bool
     reuse: Path | None
-    fixed: Mapping[str, Value]
-    of_submission: Mapping[str, Mapping[str, Value]]
-    grid: Mapping[str, tuple[Value, ...]]
+    fixed: Mapping[str, Size]
+    of_submission: Mapping[str, Mapping[str, Size]]
+    grid: Mapping[str, tuple[Size, ...]]
     draws: Draws | None
     choice: Choice
 
@@ -186,15 +187,17 @@ class _Reader:
             raise UsageError(explain("reuse", given, "a sweep file that trains with `save = true`"))
         return path
 
-    def _fixed(self, where: str, table: Mapping[str, Any]) -> Mapping[str, Value]:
-        for axis, value in table.items():
+    def _fixed(self, where: str, table: Mapping[str, Any]) -> Mapping[str, Size]:
+        for axis in table:
             check_axis(axis, where)
-            check_value(axis, value, self.task, self.profile.name)
-        return MappingProxyType(dict(table))
+        return MappingProxyType({axis: self._value(axis, v) for axis, v in table.items()})
+
+    def _value(self, axis: str, value: Any) -> Size:
+        return read_value(axis, value, self.task, self.profile.name)
 
     def _of_submission(
         self, files: tuple[Path, ...], axes: tuple[str, ...]
-    ) -> Mapping[str, Mapping[str, Value]]:
+    ) -> Mapping[str, Mapping[str, Size]]:
         stems = [file.stem for file in files]
         tables = self._table("submission")
         for stem, table in tables.items():
@@ -205,16 +208,14 @@ class _Reader:
             {stem: self._fixed(f"submission.{stem}", table) for stem, table in tables.items()}
         )
 
-    def _grid(self) -> Mapping[str, tuple[Value, ...]]:
+    def _grid(self) -> Mapping[str, tuple[Size, ...]]:
         grid = {}
         for axis, values in self._table("grid").items():
             check_axis(axis, "grid")
             if type(values) is not list or not values:
                 raise UsageError(explain(f"grid {axis}", values, "a list with at least one value"))
-            for value in values:
-                check_value(axis, value, self.task, self.profile.name)
-            _once(values, f"grid {axis}")
-            grid[axis] = tuple(values)
+            grid[axis] = tuple(self._value(axis, value) for value in values)
+            _once(grid[axis], f"grid {axis}")
         return MappingProxyType(grid)
 
     def _draws(self) -> Draws | None:
@@ -231,7 +232,7 @@ class _Reader:
             check_axis(axis, "random", ("draws", "seed"))
             ranges[axis] = read_range(axis, given)
             for value in ranges[axis].ends:
-                check_value(axis, value, self.task, self.profile.name)
+                self._value(axis, value)
         if not ranges:
             raise UsageError(explain("random", "no axis", "at least one, such as lr"))
         return Draws(count, seed, MappingProxyType(ranges))

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from selectivbench import atomic
 from selectivbench.errors import UsageError, explain
 
 
@@ -38,7 +39,8 @@ class Folder:
         try:
             (self.root / "records").mkdir(parents=True, exist_ok=True)
             (self.root / "work").mkdir(exist_ok=True)
-            _replace(self.root / "sweep.json", json.dumps(asked, indent=1, sort_keys=True) + "\n")
+            text = json.dumps(asked, indent=1, sort_keys=True) + "\n"
+            atomic.write(self.root / "sweep.json", text.encode())
         except OSError as error:
             got = f"{self.root} ({error.strerror})"
             raise UsageError(explain("sweep folder", got, "a folder one can write to")) from error
@@ -66,7 +68,7 @@ class Folder:
         """Put a record in its place; a reader sees the old one or the new one, never a part."""
         path = self.path(key)
         path.parent.mkdir(exist_ok=True)
-        _replace(path, text)
+        atomic.write(path, text.encode())
 
     @contextmanager
     def working(self, key: str) -> Iterator[Path]:
@@ -158,17 +160,3 @@ def _ends_in_a_line(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside, then move: two writers of one path never share the file beside."""
-    beside = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from selectivbench.sweep.axes import EVALUATION, VARIANT, Value
+from selectivbench.sizes import Size
+from selectivbench.sweep.axes import EVALUATION, VARIANT
 from selectivbench.sweep.draws import point
 from selectivbench.sweep.file import Sweep
 
@@ -26,8 +27,8 @@ class Cell:
     variant: str | None
     profile: str
     seed: int
-    sizes: Mapping[str, Value]
-    varied: Mapping[str, Value]
+    sizes: Mapping[str, Size]
+    varied: Mapping[str, Size]
     evaluation: str | None = None
 
 
@@ -59,7 +60,7 @@ def cells(sweep: Sweep) -> Iterator[Cell]:
                 )
 
 
-def _points(sweep: Sweep) -> Iterator[dict[str, Value]]:
+def _points(sweep: Sweep) -> Iterator[dict[str, Size]]:
     for values in product(*sweep.grid.values()):
         of_grid = dict(zip(sweep.grid, values, strict=True))
         if sweep.draws is None:
@@ -69,5 +70,5 @@ def _points(sweep: Sweep) -> Iterator[dict[str, Value]]:
             yield of_grid | point(sweep.draws.ranges, sweep.draws.seed, index)
 
 
-def _name(value: Value | None) -> str | None:
+def _name(value: Size | None) -> str | None:
     return None if value is None else str(value)
