@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from selectivbench import machine
-from selectivbench.checks import trained_state
+from selectivbench.checkpoints import UNKEPT, Progress
+from selectivbench.checks import check_size, trained_state
 from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
 from selectivbench.metrics import score
@@ -21,6 +24,7 @@ from selectivbench.sandbox.controller import Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.states import State
+from selectivbench.saved import Saved, SavedModels
 from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
@@ -34,6 +38,7 @@ class Job:
     """One training, the unit of work, and every task that is evaluated on it.
 
     tasks: the trained task first. steps: a cut budget, or None for the profile's own.
+    custom: sizes of one's own that ``profile`` was changed by, or None for a benchmark case.
     """
 
     submission: Submission
@@ -43,6 +48,7 @@ class Job:
     seed: int
     device: machine.Device
     steps: int | None = None
+    custom: Mapping[str, float] | None = None
 
     @property
     def plan(self) -> Plan:
@@ -55,6 +61,12 @@ class Job:
         """The data of one of the tasks."""
         return task.dataset(self.profile.name, self.variant, self.seed)
 
+    @property
+    def budget(self) -> dict[str, Any]:
+        """What the record says of model and budget; its digest is part of the identity."""
+        facts = self.plan.facts()
+        return facts if self.custom is None else {**facts, "custom": True}
+
     def identity(self, task: Task) -> Identity:
         """What the record of one of the tasks will be filed under."""
         return Identity(
@@ -65,18 +77,25 @@ class Job:
             profile=self.profile.name,
             seed=self.seed,
             device_class=self.device.name,
-            budget_digest=digest(asdict(self.plan)),
+            budget_digest=digest(self.budget),
             environment_digest=digest(machine.versions()),
         )
 
 
 def run(
-    job: Job, launcher: Launcher, tracker: Tracker, timed: Callable[[Fit], tuple[Point, ...]]
+    job: Job,
+    launcher: Launcher,
+    tracker: Tracker,
+    timed: Callable[[Fit], tuple[Point, ...]],
+    models: SavedModels | None = None,
+    progress: Progress = UNKEPT,
 ) -> tuple[Record, ...]:
     """Train once, predict every test set, and give one record for each task of the job.
 
     ``timed`` calls the fit, and only the fit, exactly once; a benchmark fixture can stand there.
-    A child that fails is a result too: its status and cause are in each record.
+    ``models`` is where the trained model is kept, ``progress`` where the training can be taken up
+    again after an interruption. A child that fails is a result too: its status and cause are in
+    each record.
     """
     data = {task: job.dataset(task) for task in job.tasks}
     draft = _draft(job, launcher)
@@ -85,14 +104,17 @@ def run(
     try:
         with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
-            curve = timed(lambda: fit(child, data[job.tasks[0]], job.plan, job.seed, tracker))
+            given = data[job.tasks[0]], job.plan, job.seed, tracker, progress
+            curve = timed(lambda: fit(child, *given))
             clock.lap("fit")
-            draft = replace(draft, curve=curve)
-            state = trained_state(child) if job.profile.apart else None
-            figures = _examined(job, child, data) if state is None else {}
+            draft = replace(draft, curve=curve, pieces=child.pieces)
+            state = trained_state(child) if job.profile.apart or models else None
+            if state is not None:
+                draft = replace(draft, saved_numbers=state.numbers)
+                _keep(models, state, replace(draft, seconds=dict(clock.seconds)))
+            figures = {} if job.profile.apart else _examined(job, child, data)
             own = _pace(job, child, data)  # last: it trains on
-        if state is not None:
-            draft = replace(draft, saved_numbers=state.numbers)
+        if job.profile.apart and state is not None:
             figures = _examined_apart(job, launcher, data, state)
         clock.lap("evaluate")
         clock.seconds |= own | _yardstick(job, launcher, data)
@@ -101,6 +123,36 @@ def run(
         figures = {}
     draft = _measured(draft, child, clock.seconds)
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
+
+
+def run_saved(job: Job, launcher: Launcher, saved: Saved) -> tuple[Record, ...]:
+    """Predict every test set with a saved model, and give one record for each task of the job.
+
+    What is known of its training (curve, times) is in the records too; they say ``from_saved``.
+    """
+    data = {task: job.dataset(task) for task in job.tasks}
+    draft = replace(_draft(job, launcher), from_saved=True, saved_numbers=saved.state.numbers)
+    if saved.training is not None:
+        draft = replace(draft, curve=saved.training.curve, pieces=saved.training.pieces)
+    clock = _Clock(saved.training.seconds if saved.training else {})
+    child = None
+    figures: dict[Task, tuple[Evaluation, ...]] = {}
+    try:
+        with opened(launcher, order_of(job, data)) as child:
+            check_size(saved.state, child.built.parameters)
+            child.load(saved.state)
+            figures = _examined(job, child, data)
+        clock.lap("evaluate")
+    except ChildError as error:
+        draft = replace(draft, status=error.status, cause=str(error))
+    draft = _measured(draft, child, clock.seconds)
+    return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
+
+
+def _keep(models: SavedModels | None, state: State, training: Record) -> None:
+    """Where models are kept at all: at once, so that a failing evaluation loses no training."""
+    if models is not None:
+        models.write(training.identity, Saved(state, training))
 
 
 def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, float]:
@@ -181,7 +233,8 @@ def _draft(job: Job, launcher: Launcher) -> Record:
         status="error",
         isolation=launcher.level,
         isolation_notes=launcher.isolation.notes,
-        budget=asdict(job.plan),
+        budget=job.budget,
+        custom=job.custom,
         environment=machine.versions(),
         machine=machine.describe(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -243,10 +296,10 @@ def _conforming(record: Record) -> Record:
 
 
 class _Clock:
-    """Wall-clock seconds of consecutive phases."""
+    """Wall-clock seconds of consecutive phases, beside those of an earlier run."""
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+    def __init__(self, earlier: Mapping[str, float] = MappingProxyType({})) -> None:
+        self.seconds = dict(earlier)
         self._last = time.monotonic()
 
     def lap(self, phase: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from selectivbench import atomic
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import REUSED, Identity, Record
 from selectivbench.thresholds import judge
@@ -84,24 +85,11 @@ class RecordStore:
     def write_text(self, path: Path, text: str) -> Path:
         """Write a file of the folder atomically."""
         try:
-            self._replace(path, text)
+            atomic.write(path, text.encode())
         except OSError as error:
             got = f"{path} ({error.strerror})"
             raise UsageError(explain("record", got, "a disk with room, and rights")) from error
         return path
-
-    def _replace(self, path: Path, text: str) -> None:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            os.fchmod(descriptor, 0o644)  # 0600 would shut colleagues out of a shared folder
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
 
     def _difference(self, identity: Identity) -> str:
         """What keeps the nearest older record of this case from being re-used."""
