@@ -209,7 +209,9 @@ class _Reader:
         )
 
     def _grid(self) -> Mapping[str, tuple[Size, ...]]:
-        grid = {}
+        grid: dict[str, tuple[Size, ...]] = {}
+        if "grid" in self.data and not self._table("grid"):
+            raise UsageError(explain("grid", "no axis", "at least one, such as lr = [1e-3, 3e-3]"))
         for axis, values in self._table("grid").items():
             check_axis(axis, "grid")
             if type(values) is not list or not values:

@@ -30,6 +30,13 @@ class Cell:
     sizes: Mapping[str, Size]
     varied: Mapping[str, Size]
     evaluation: str | None = None
+    draw: int | None = None
+    """Its number in a random search."""
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        point = " ".join(f"{axis}={value}" for axis, value in self.varied.items())
+        return f"{self.submission.stem} {point} seed={self.seed}"
 
 
 def count(sweep: Sweep) -> int:
@@ -43,7 +50,7 @@ def cells(sweep: Sweep) -> Iterator[Cell]:
     """Every cell, in the order of the file: submissions, grid, draws, seeds."""
     for submission in sweep.submissions:
         fixed = {**sweep.fixed, **sweep.of_submission.get(submission.stem, {})}
-        for varied in _points(sweep):
+        for varied, draw in _points(sweep):
             settings = {**fixed, **varied}
             variant = settings.pop(VARIANT, None)
             evaluation = settings.pop(EVALUATION, None)
@@ -57,17 +64,18 @@ def cells(sweep: Sweep) -> Iterator[Cell]:
                     sizes=settings,
                     varied=varied,
                     evaluation=_name(evaluation),
+                    draw=draw,
                 )
 
 
-def _points(sweep: Sweep) -> Iterator[dict[str, Size]]:
+def _points(sweep: Sweep) -> Iterator[tuple[dict[str, Size], int | None]]:
     for values in product(*sweep.grid.values()):
         of_grid = dict(zip(sweep.grid, values, strict=True))
         if sweep.draws is None:
-            yield of_grid
+            yield of_grid, None
             continue
         for index in range(sweep.draws.count):
-            yield of_grid | point(sweep.draws.ranges, sweep.draws.seed, index)
+            yield of_grid | point(sweep.draws.ranges, sweep.draws.seed, index), index
 
 
 def _name(value: Size | None) -> str | None:
