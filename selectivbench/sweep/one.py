@@ -18,7 +18,7 @@ def find_cell(sweep: Sweep, words: Sequence[str]) -> Cell:
     if len(found) != 1:
         got = f"{' '.join(words) or 'nothing'}, which {'none' if not found else 'several'} fit"
         remedy = f"one value for each of {', '.join(_names(sweep))}"
-        raise UsageError(explain("cell", got, "the words of one cell", remedy))
+        raise UsageError(explain("cell", got, "--NAME=VALUE of one cell", remedy))
     return found[0]
 
 
@@ -27,7 +27,7 @@ def _given(sweep: Sweep, words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or not equals or name not in _names(sweep):
-            raise UsageError(explain("cell", word, near(name, [f"--{n}=…" for n in _names(sweep)])))
+            raise UsageError(explain("cell", word, near(name, _names(sweep))))
         given[name] = value
     return given
 

@@ -22,7 +22,7 @@ WORKER_LOSS, NODE_LOSS = 1e-3, 1e-4
 
 @dataclass(frozen=True)
 class Question:
-    """steps: a file of measured steps. gpus: machines to plan for. gpu: None for the measured device."""
+    """steps: a file of measured ones. slots: devices to plan for. gpu: None for the measured device."""
 
     paths: tuple[Path, ...]
     steps: Path
@@ -36,7 +36,7 @@ def plan(question: Question) -> str:
     device = question.gpu or Measured()
     found = laws(measured)
     seconds: list[float] = []
-    rows = [("sweep", "cells", "device-hours", "longest cell")]
+    rows: list[tuple[str, ...]] = [("sweep", "cells", "device-hours", "longest cell")]
     for path in question.paths:
         sweep = file.read(path)
         own = cell_seconds(sweep, device, found)
@@ -71,7 +71,9 @@ def _row(name: str, seconds: Sequence[float]) -> tuple[str, ...]:
 
 
 def _walls(seconds: Sequence[float], slots: Sequence[int]) -> list[tuple[str, ...]]:
-    rows = [("devices", "wall-clock", "use", "lost and run again", "driver a cell")]
+    rows: list[tuple[str, ...]] = [
+        ("devices", "wall-clock", "use", "lost and run again", "driver a cell")
+    ]
     for count_of in slots:
         machines = Machines(count_of, worker_loss=WORKER_LOSS, node_loss=NODE_LOSS)
         with tempfile.TemporaryDirectory() as folder:

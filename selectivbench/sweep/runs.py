@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from selectivbench.custom import Place, Training, run_training
 from selectivbench.errors import UsageError
+from selectivbench.machine import resolve
 from selectivbench.record import digest
+from selectivbench.sandbox import levels
+from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sweep.file import Sweep
 from selectivbench.sweep.grid import Cell, cells
 
@@ -43,7 +48,16 @@ class Run:
         out = scratch if self.kept is None else Path(self.kept)
         save = self.kept is not None and not self.from_saved
         place = Place(out, self.device, self.isolate, save, self.from_saved)
-        return run_training(self.training, place).to_json()
+        launchers = _launchers(resolve(self.device).kind, self.isolate)
+        return run_training(self.training, place, launchers=launchers).to_json()
+
+
+@cache
+def _launchers(kind: str, isolate: str) -> Launchers:
+    """Of this process: importing torch takes seconds, so its cells share what is started once."""
+    launchers = Launchers(kind, levels.resolve(isolate))
+    atexit.register(launchers.close)
+    return launchers
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ DRAW = "draw"
 """The parameter that stands for the number of a random draw: W&B repeats ours, and draws nothing."""
 
 
-def to_yaml(sweep: Sweep, root: Path, extra: Sequence[str] = ()) -> str:
+def to_yaml(sweep: Sweep, root: Path) -> str:
     """The text for ``wandb sweep``. Its parameters have the names that ``sweep cell`` takes.
 
     root: the sweep's folder, which every agent's machine must see under the same path.
     """
-    command = ["selectivbench", "sweep", "cell", str(sweep.path), "--out", str(root.absolute())]
-    command += extra
+    command = ["selectivbench", "sweep", "cell", "--out", str(root.absolute()), str(sweep.path)]
     lines = ["# `wandb sweep` this file once; then, on each machine, the `wandb agent` it prints."]
     lines += [f"name: {json.dumps(sweep.name)}", "method: grid", "metric:"]
     lines += ["  name: validation", "  goal: maximize", "command:", '  - "${env}"']

@@ -33,8 +33,12 @@ class RayEngine:
         self._root = str(root.absolute()) if wish.shared else None
         self._wish = wish
         self._out: dict[Any, Work] = {}
-        self._capacity, self._looked = 0, float("-inf")
         _connect(wish)
+        self._capacity, self._looked = self._slots(), time.monotonic()
+        if not self._capacity:
+            ray.shutdown()
+            got = f"none with room for one cell of {wish.cpus:g} cpu and {wish.gpus:g} gpu"
+            raise UsageError(explain("Ray nodes", got, "at least one", "see --cpus and --gpus"))
         self._execute = ray.remote(
             num_cpus=wish.cpus, num_gpus=wish.gpus, max_retries=0, max_calls=0
         )(execute)
