@@ -65,6 +65,13 @@ class RecordStore:
             return Found(None, f"the last try ended in {record.status}")
         return Found(judge(record), "same submission, budget and environment")
 
+    def last(self, identity: Identity) -> Record | None:
+        """What the last run of a case left, whatever its status and age; None where it left nothing."""
+        try:
+            return Record.from_json(self.path(identity).read_text(encoding="utf-8"))
+        except (OSError, RecordError, UnicodeDecodeError):
+            return None
+
     def write(self, record: Record) -> Path:
         """Write a record so that a reader sees the old file or the new one, never a part."""
         return self.write_text(self.path(record.identity), record.to_json())
