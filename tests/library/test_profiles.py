@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+import json
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from selectivbench.errors import UsageError
 from selectivbench.profiles import PROFILES, get_profile
+from selectivbench.record import digest
+
+RESULTS = Path(__file__).parents[2] / "leaderboard" / "results"
+MEMORIZATION, COPY = "1029f5f39c05bcfe5ee6a717", "28278fdac59d0a183df57c66"
 
 
 def test_the_profiles_are_pinned() -> None:
@@ -78,6 +84,26 @@ def test_plans_make_sense(profile: Any) -> None:
         assert 0 <= budget.warmup < budget.steps
         assert 0 < budget.validations <= budget.steps
         assert min(budget.lr, budget.deadline, budget.clip) > 0
+
+
+@pytest.mark.parametrize(
+    ("task", "digest_"),
+    [("memorization", MEMORIZATION), ("noisy_gaps", MEMORIZATION), ("selective_copy", COPY)],
+)
+def test_lites_budgets_have_the_digests_of_the_committed_records(task: str, digest_: str) -> None:
+    """A field that comes later must not show in a plan that does not set it."""
+    assert digest(get_profile("lite").plan(task).facts()) == digest_
+    files = RESULTS.glob(f"lstm-{task}-v1-*-lite-seed1-*.json")
+    committed = [json.loads(file.read_text())["identity"]["budget_digest"] for file in files]
+    assert committed == [digest_]
+
+
+def test_a_plans_facts_are_what_it_sets() -> None:
+    plan = get_profile("lite").plan("memorization")
+    assert "d_state" not in plan.facts()["model"]
+    assert "samples" not in plan.facts()["budget"]
+    hinted = replace(plan, model=replace(plan.model, d_state=64))
+    assert hinted.facts()["model"] == {**plan.facts()["model"], "d_state": 64}
 
 
 def test_profiles_are_frozen() -> None:
