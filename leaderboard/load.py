@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results"
 SOURCES = "sources"
 MANIFEST = "manifest.json"
+AUDITS = "audits"
+BESIDE = ("session", "validity", AUDITS)
+"""Folders beside the records whose files are none."""
 LARGEST_FILE = 4 * 2**20
 
 BarOf = Callable[[str, str, str], Bar | None]
@@ -130,9 +133,12 @@ def read(path: Path) -> Case:
 
 
 def judged(record: Record, bars: BarOf = bar_for) -> Record:
-    """The record with today's verdict: pass and fail follow score and bar, other statuses stay."""
+    """The record with today's verdict: pass and fail follow findings, score and bar, others stay."""
     who = record.identity
     bar = bars(who.task, who.profile, who.variant)
+    broken = [finding for finding in record.validity if not finding.ok]
+    if record.status in ("pass", "fail") and broken:
+        return replace(record, status="invalid", cause=f"{broken[0]}.")
     if record.status not in ("pass", "fail") or bar is None or record.score is None:
         return record
     if record.score >= bar.bar:
@@ -164,7 +170,8 @@ def _files(roots: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
 
 def record_files(folder: Path) -> list[Path]:
     """Every file below a folder that should be a record."""
-    return sorted(path for path in folder.rglob("*.json") if path.name != MANIFEST)
+    found = folder.rglob("*.json")
+    return sorted(path for path in found if path.relative_to(folder).parts[0] not in BESIDE)
 
 
 def _reason(error: Exception) -> str:

@@ -177,7 +177,6 @@ def _score(
     record: Record | None = store.find(job.identity(task)).record
     if record is None:
         records = run(job, launchers.of(job.submission.imports), NullTracker(), lambda fit: fit())
-        for made in records:
-            store.write(made)
-        record = next(made for made in records if made.identity == job.identity(task))
+        kept = [store.write(made) for made in records]
+        record = next(made for made in kept if made.identity == job.identity(task))
     return 0.0 if record.score is None else record.score
