@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leaderboard.audits import AUDITS, read_audit
 from leaderboard.validate import check, clip
+from selectivbench.audited import Audited
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import Point, Record
 from selectivbench.thresholds import Bar, bar_for
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results"
 SOURCES = "sources"
 MANIFEST = "manifest.json"
-AUDITS = "audits"
 BESIDE = ("session", "validity", AUDITS)
 """Folders beside the records whose files are none."""
 LARGEST_FILE = 4 * 2**20
@@ -62,6 +63,7 @@ class Loaded:
     cases: tuple[Case, ...]
     refused: tuple[Refusal, ...]
     folders: tuple[Path, ...]
+    audits: tuple[Audited, ...] = ()
 
     def source(self, sha256: str) -> str | None:
         """Text of a stored submission, or None where it is not stored or not what its name says."""
@@ -92,7 +94,20 @@ def load(folders: Iterable[Path], bars: BarOf = bar_for) -> Loaded:
         else:
             cases[path.stem] = share(replace(case, record=judged(case.record, bars)))
     refused += missing(roots, {*cases, *(Path(refusal.file).stem for refusal in refused)})
-    return Loaded(tuple(cases[stem] for stem in sorted(cases)), tuple(refused), roots)
+    audits, bad = _audits(roots)
+    found = tuple(cases[stem] for stem in sorted(cases))
+    return Loaded(found, (*refused, *bad), roots, audits)
+
+
+def _audits(roots: Iterable[Path]) -> tuple[tuple[Audited, ...], list[Refusal]]:
+    """The audits beside the records, and those that are none."""
+    found, refused = [], []
+    for path in (path for root in roots for path in sorted((root / AUDITS).glob("*.json"))):
+        try:
+            found.append(read_audit(path))
+        except (RecordError, OSError, UnicodeDecodeError) as error:
+            refused.append(Refusal(f"{AUDITS}/{clip(path.name)}", _reason(error)))
+    return tuple(found), refused
 
 
 def missing(roots: Iterable[Path], seen: Collection[str]) -> list[Refusal]:

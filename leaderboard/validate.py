@@ -99,8 +99,12 @@ def _bounds(record: Record) -> None:
     """The sizes that ``Record.from_json`` leaves open; the types are right already."""
     for tag in (*record.entry.tags, *record.entry.expected_fail):
         _want(len(tag) <= 80, "entry.tags", tag, "texts of at most 80")
-    _want(len(record.validity) <= MOST_FINDINGS, "validity", len(record.validity),
-          f"at most {MOST_FINDINGS} findings")
+    _want(
+        len(record.validity) <= MOST_FINDINGS,
+        "validity",
+        len(record.validity),
+        f"at most {MOST_FINDINGS} findings",
+    )
     for finding in record.validity:
         _want(bool(CHECK.fullmatch(finding.check)), "check", finding.check, "small letters and -")
     for name in ("parameters", "state_size", "peak_memory"):

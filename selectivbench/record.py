@@ -21,6 +21,16 @@ from selectivbench.errors import RecordError, Status, explain
 SCHEMA_VERSION = 1
 
 STATUSES: tuple[str, ...] = get_args(Status)
+CHECKS = (
+    "causality",
+    "batch-independence",
+    "determinism",
+    "similarity",
+    "embedded-weights",
+    "state-bound",
+    "shuffled-labels",
+)
+"""Every validity check, in the order in which they run; a verified result has them all."""
 REUSED = ("pass", "fail", "invalid")
 """Statuses that a second run takes from the cache; any other is tried again."""
 

@@ -17,7 +17,7 @@ from selectivbench.checks import Logits
 from selectivbench.dialogue import evaluate, fit
 from selectivbench.errors import UsageError, explain, near
 from selectivbench.metrics import element_hits
-from selectivbench.record import Finding
+from selectivbench.record import CHECKS, Finding
 from selectivbench.runner import Job, order_of
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, opened
 from selectivbench.sandbox.launch import Launcher
@@ -25,9 +25,9 @@ from selectivbench.tasks import get_task
 from selectivbench.tasks.base import Dataset, Levels
 from selectivbench.tracking import NullTracker
 
+ALL = CHECKS
 QUICK = ("causality", "batch-independence", "determinism", "similarity")
 """What smoke runs."""
-ALL = (*QUICK, "embedded-weights", "state-bound", "shuffled-labels")
 TASK = "noisy_gaps"
 """Has gaps, noise and a target at every step, so that peeking anywhere shows."""
 STEPS = 5

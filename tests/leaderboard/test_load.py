@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from leaderboard.load import frame, load
+from leaderboard.load import frame, load, record_files
 from selectivbench.errors import UsageError
+from selectivbench.record import Finding
 from selectivbench.thresholds import Bar
 from tests.leaderboard import made
 
