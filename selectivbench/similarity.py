@@ -15,10 +15,20 @@ Structure = frozenset[tuple[str, ...]]
 def structure(source: str) -> Structure:
     """Runs of seven node kinds of the syntax tree; empty where it is none."""
     try:
-        kinds = [type(node).__name__ for node in ast.walk(ast.parse(source))]
+        kinds = _kinds(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     return frozenset(tuple(kinds[i : i + RUN]) for i in range(len(kinds) - RUN + 1))
+
+
+def _kinds(tree: ast.AST) -> list[str]:
+    """Node kinds as they stand in the text, so that a line that is added changes few runs."""
+    kinds, waiting = [], [tree]
+    while waiting:
+        node = waiting.pop()
+        kinds.append(type(node).__name__)
+        waiting += reversed(list(ast.iter_child_nodes(node)))
+    return kinds
 
 
 def overlap(first: Structure, second: Structure) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from leaderboard.likeness import MOST, likenesses
 
 LAYER = """
@@ -23,7 +25,8 @@ def test_a_copy_with_other_names_is_found_both_ways() -> None:
 
 
 def test_a_slightly_changed_one_is_near_and_not_equal() -> None:
-    near = likenesses({"a": LAYER, "b": LAYER + "\nx = 1\n"})
+    source = (Path(__file__).parents[2] / "submissions" / "gru.py").read_text(encoding="utf-8")
+    near = likenesses({"a": source, "b": source + "\nx = 1\n"})
     assert 0.8 <= near["a"][0][1] < 1
     assert near["b"][0] == ("a", near["a"][0][1])
 
