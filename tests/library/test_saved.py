@@ -1,4 +1,4 @@
-"""Saved models: found by the key of their training, whole, finite, and worth as much as the training."""
+"""Saved models: found by the key of their training, whole, finite."""
 
 from __future__ import annotations
 

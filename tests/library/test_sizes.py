@@ -99,8 +99,10 @@ def test_fewer_steps_cut_warm_up_and_validations_along() -> None:
 
 @pytest.mark.parametrize(
     ("width", "heads"),
-    [(256, 4), (384, 4), (512, 4), (648, 8), (768, 8), (960, 8), (1_024, 8), (1_152, 16)]
-    + [(1_296, 16), (64, 4), (32, 2)],
+    [
+        *((256, 4), (384, 4), (512, 4), (648, 8), (768, 8), (960, 8), (1_024, 8), (1_152, 16)),
+        *((1_296, 16), (64, 4), (32, 2)),
+    ],
 )
 def test_published_heads(width: int, heads: int) -> None:
     """Four while a head is 128 wide at most, then the least power of two that keeps it so."""
@@ -115,7 +117,7 @@ def test_heads_of_a_small_width_are_sixteen_wide_or_more(width: int, heads: int)
 
 
 def test_a_width_without_published_heads() -> None:
-    with pytest.raises(UsageError, match="width: got 257, .*give heads too"):
+    with pytest.raises(UsageError, match=r"width: got 257, .*give heads too"):
         of(PAPER, width=257)
     assert of(PAPER, width=257, heads=1).model.n_heads == 1
 
