@@ -34,7 +34,7 @@ from selectivbench.thresholds import bar_for
 Verdict = Literal["holds", "holds in part", "does not hold", "undecided", "not run"]
 
 PAPER_COPY = Case("selective_copy-v1", "paper", "base")
-LITE_LONGER_GAPS = Case("gap_extrapolation-v1", "lite", "base")
+LITE_LONGER_GAPS = Case("gap_extrapolation-v2", "lite", "base")
 LITE_AMBIGUITIES = tuple(
     Case("memorization-v1", "lite", variant) for variant in ("amb8", "amb12", "amb20")
 )

@@ -211,7 +211,7 @@ def test_the_t_interval_covers_as_often_as_it_says() -> None:
 
 
 def test_two_tasks_of_one_training_do_not_count_as_two_samples() -> None:
-    spread = {"noisy_gaps-v1": 0.1, "gap_extrapolation-v1": 0.1}
+    spread = {"noisy_gaps-v2": 0.1, "gap_extrapolation-v2": 0.1}
     records = [
         made.record("lstm", task, seed, 0.5 + spread.get(task, 0.0) * (seed - 2))
         for task in OVERALL

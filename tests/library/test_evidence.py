@@ -234,7 +234,7 @@ class TestFrozen:
         found = freeze.gather(all_references(made, LITE_GAPS, SEPARATE))
         freeze.freeze(found, tmp_path, "2026-01-01", "abc")
         text = (tmp_path / "selectivbench" / "thresholds.json").read_text()
-        rows = [line for line in text.splitlines() if '"noisy_gaps-v1", "profile": "lite"' in line]
+        rows = [line for line in text.splitlines() if '"noisy_gaps-v2", "profile": "lite"' in line]
         assert '"bar": 0.8, "sigma": 0.01' in rows[0]
         assert '"date": "2026-01-01", "commit": "abc"' in rows[0]
         assert freeze.text(found.bars).count("{") == text.count("{")
@@ -254,7 +254,7 @@ class TestFrozen:
         store = RecordStore(tmp_path)
         for record in all_references(made, LITE_GAPS, SEPARATE).records.values():
             store.write(record)
-        with pytest.raises(EvidenceError, match="noisy_gaps-v1:base"):
+        with pytest.raises(EvidenceError, match="noisy_gaps-v2:base"):
             freeze.verified(tmp_path)
 
     def test_an_even_spread_is_shown_run_by_run(self, made: Make) -> None:
