@@ -21,9 +21,7 @@ def _tests(steps: Sequence[int]) -> tuple[tuple[str, Gap], ...]:
 PLANS = {
     ("smoke", "base"): Plan(8, 8, 1_280, 32, gap=RANDOM, gaps=_tests(PUBLISHED), noise=0.2),
     ("lite", "base"): Plan(8, 16, 65_536, 256, gap=RANDOM, gaps=_tests(NEAR), noise=0.2),
-    ("paper", "base"): Plan(
-        40, 200, 200_000, 1_000, gap=RANDOM, gaps=_tests(PUBLISHED), noise=0.2
-    ),
+    ("paper", "base"): Plan(40, 200, 200_000, 1_000, gap=RANDOM, gaps=_tests(PUBLISHED), noise=0.2),
 }
 
 

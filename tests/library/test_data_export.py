@@ -93,7 +93,7 @@ def test_info_is_plain_and_complete():
     assert facts["task"] == "noisy_gaps-v2"
     assert facts["variant"] == "base"
     assert facts["classes"] == facts["grammar"]["states"] - len(facts["grammar"]["unreachable"])
-    assert set(facts["levels"]) == {"test"}
+    assert set(facts["levels"]) == {"test-gap10"}
     assert facts["hash"] == golden_hash(dataset_of("noisy_gaps", "lite"))
     assert "grammar" not in info("mqar", "smoke")
 
