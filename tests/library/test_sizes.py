@@ -18,7 +18,7 @@ ELSEWHERE = {
     "heads": ("model", "n_heads", 2),
     "d_state": ("model", "d_state", 32),
     "dropout": ("model", "dropout", 0.1),
-    "lr": ("budget", "lr", 1e-2),
+    "lr": ("budget", "lr", 7e-3),
     "warmup": ("budget", "warmup", 7),
     "steps": ("budget", "steps", 500),
     "batch_size": ("budget", "batch_size", 16),
