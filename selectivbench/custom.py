@@ -161,12 +161,12 @@ def run_training(
                 kept = models if place.save else None
                 records = run(job, launcher, follower, lambda fit: fit(), kept, checkpoints)
         store.write_source(job.submission.sha256, job.submission.source)
-        for record in records:
-            store.write(record)
+        written = [store.write(record) for record in records]
+        for record in written:
             follower.done(record)
-        if all(record.status in REUSED for record in records):
+        if all(record.status in REUSED for record in written):
             checkpoints.clear()
-    return records[-1]
+    return written[-1]
 
 
 def line(record: Record) -> str:

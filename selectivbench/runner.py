@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -17,69 +16,19 @@ from selectivbench.checkpoints import UNKEPT, Progress
 from selectivbench.checks import check_size, trained_state
 from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
+from selectivbench.job import Job, order_of
 from selectivbench.metrics import score
-from selectivbench.profiles import Plan, Profile
-from selectivbench.record import Entry, Evaluation, Identity, Point, Record, Tracker, digest
+from selectivbench.record import Entry, Evaluation, Point, Record, Tracker
 from selectivbench.sandbox.controller import Child, opened
 from selectivbench.sandbox.launch import Launcher
-from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.states import State
 from selectivbench.saved import Saved, SavedModels
-from selectivbench.seeds import Stream
-from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
-from selectivbench.thresholds import judge
+from selectivbench.thresholds import conforming, judge
+
+__all__ = ["Fit", "Job", "order_of", "run", "run_saved"]
 
 Fit = Callable[[], tuple[Point, ...]]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One training, the unit of work, and every task that is evaluated on it.
-
-    tasks: the trained task first. steps: a cut budget, or None for the profile's own.
-    custom: sizes of one's own that ``profile`` was changed by, or None for a benchmark case.
-    """
-
-    submission: Submission
-    tasks: tuple[Task, ...]
-    variant: str
-    profile: Profile
-    seed: int
-    device: machine.Device
-    steps: int | None = None
-    custom: Mapping[str, float] | None = None
-
-    @property
-    def plan(self) -> Plan:
-        """Model size and budget, with the submission's own rate where it declares one."""
-        plan = self.profile.plan(self.tasks[0].name, self.steps)
-        lr = self.submission.train.get("lr", plan.budget.lr)
-        return replace(plan, budget=replace(plan.budget, lr=lr))
-
-    def dataset(self, task: Task) -> Dataset:
-        """The data of one of the tasks."""
-        return task.dataset(self.profile.name, self.variant, self.seed)
-
-    @property
-    def budget(self) -> dict[str, Any]:
-        """What the record says of model and budget; its digest is part of the identity."""
-        facts = self.plan.facts()
-        return facts if self.custom is None else {**facts, "custom": True}
-
-    def identity(self, task: Task) -> Identity:
-        """What the record of one of the tasks will be filed under."""
-        return Identity(
-            entry=self.submission.id,
-            source_sha256=self.submission.sha256,
-            task=task.id,
-            variant=self.variant,
-            profile=self.profile.name,
-            seed=self.seed,
-            device_class=self.device.name,
-            budget_digest=digest(self.budget),
-            environment_digest=digest(machine.versions()),
-        )
 
 
 def run(
@@ -195,26 +144,6 @@ def _examined_apart(
         return _examined(job, second, data)
 
 
-def order_of(job: Job, data: Mapping[Task, Dataset]) -> Order:
-    """What the child of a job is told; its folder and user are the sandbox's to fill in."""
-    trained, plan = data[job.tasks[0]], job.plan
-    return Order(
-        entry=job.submission.id,
-        origin=str(job.submission.path.absolute()),
-        source=job.submission.source,
-        kind=job.submission.kind,
-        size=plan.model,
-        budget=plan.budget,
-        encoding=trained.encoding,
-        n_classes=trained.n_classes,
-        max_length=max(dataset.max_length for dataset in data.values()),
-        init_seed=Stream.named("initialisation", job.seed).seed(),
-        device=job.device.kind,
-        threads=1,
-        folder="",
-    )
-
-
 def _draft(job: Job, launcher: Launcher) -> Record:
     """What is known before anything ran."""
     submission = job.submission
@@ -282,17 +211,7 @@ def _finished(
         metric=job.dataset(task).metric,
         score=score(accuracy, floor, ceiling),
     )
-    return _conforming(record) if job.profile.conformance else judge(record)
-
-
-def _conforming(record: Record) -> Record:
-    """Smoke's verdict: the training loss fell, from the first third of the curve to the last."""
-    losses = [point.loss for point in record.curve]
-    third = len(losses) // 3 if len(losses) >= 9 else 0  # fewer steps than that are noise
-    if not third or (last := np.mean(losses[-third:])) < (first := np.mean(losses[:third])):
-        return record
-    cause = f"the training loss did not fall: {first:.3f} at first, {last:.3f} at the end"
-    return replace(record, status="fail", cause=cause)
+    return conforming(record) if job.profile.conformance else judge(record)
 
 
 class _Clock:

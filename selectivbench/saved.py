@@ -79,7 +79,9 @@ class SavedModels:
     def _missing(self, identity: Identity) -> str:
         what = f"{identity.entry} on {identity.task} ({identity.variant}, seed {identity.seed})"
         remedy = "--selectiv-save keeps it when it is trained" + self._nearest(identity)
-        return explain(f"saved model of {what}", f"none in {self.folder}", self.path(identity).name, remedy)
+        return explain(
+            f"saved model of {what}", f"none in {self.folder}", self.path(identity).name, remedy
+        )
 
     def _nearest(self, identity: Identity) -> str:
         """What a model of the same case differs in, where there is one."""

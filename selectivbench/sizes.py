@@ -86,10 +86,9 @@ def heads_of(width: int, published: bool) -> int:
     >>> [heads_of(width, published=True) for width in (256, 512, 648, 1152)]
     [4, 4, 8, 16]
     """
-    if published:
-        few = [4] if width <= 4 * LARGEST_HEAD else []
+    if published and width >= 4 * LEAST_HEAD:
         powers = [1 << n for n in range(2, 20) if width <= LARGEST_HEAD << n]
-        choices = [heads for heads in (few or powers) if heads <= width // LEAST_HEAD]
+        choices = powers[:1] if powers[0] == 4 else powers
     else:
         choices = list(range(width // LEAST_HEAD, 0, -1))
     for heads in choices:
@@ -100,8 +99,7 @@ def heads_of(width: int, published: bool) -> int:
 
 def _model(size: ModelSize, numbers: Mapping[str, int | float]) -> ModelSize:
     width = int(numbers.get("width", size.d_model))
-    same = width == size.d_model
-    heads = int(numbers.get("heads", size.n_heads if same else heads_of(width, size.post_norm)))
+    heads = _whole(numbers, "heads", None) or _heads(size, width)
     if width % heads or width // heads < LEAST_HEAD:
         allowed = f"a number that divides the width {width} into {LEAST_HEAD} or more"
         raise UsageError(explain("heads", heads, allowed))
@@ -114,6 +112,10 @@ def _model(size: ModelSize, numbers: Mapping[str, int | float]) -> ModelSize:
         dropout=numbers.get("dropout", size.dropout),
         d_state=_whole(numbers, "d_state", size.d_state),
     )
+
+
+def _heads(size: ModelSize, width: int) -> int:
+    return size.n_heads if width == size.d_model else heads_of(width, size.post_norm)
 
 
 def _budget(plan: Plan, numbers: Mapping[str, int | float]) -> Budget:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, sweep
+from selectivbench.cli import audit, data, evidence, sweep, train
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit, sweep)
+FAMILIES = (data, train, sweep, audit, evidence)
 """One file for each family of commands; its ``add`` registers them."""
 
 
