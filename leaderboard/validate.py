@@ -32,6 +32,8 @@ SLACK = 1e-3
 
 def check(record: Record) -> None:
     """Raise RecordError with the first reason why this record cannot be shown."""
+    if record.custom is not None:
+        raise RecordError("a training at sizes of one's own; only cases of a profile are shown.")
     _names(record)
     _bounds(record)
     for name in ("budget", "environment", "machine"):

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, evidence
+from selectivbench.cli import audit, data, evidence, train
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit, evidence)
+FAMILIES = (data, train, audit, evidence)
 """One file for each family of commands; its ``add`` registers them."""
 
 
