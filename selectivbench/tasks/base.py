@@ -48,7 +48,7 @@ class Dataset(ABC):
     max_length: int
     """Longest sequence of any split, in steps."""
     sizes: Mapping[str, int]
-    """Samples in each split: ``train``, ``validation`` and every name in ``evaluations`` and ``reported``."""
+    """Samples in each split: ``train``, ``validation``, and all in ``evaluations`` and ``reported``."""
     evaluations: tuple[str, ...] = ("test",)
     """The splits that are scored; a task's figure is their mean."""
     reported: tuple[str, ...] = ()
