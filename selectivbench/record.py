@@ -95,6 +95,8 @@ class Evaluation:
     ceiling: float
     anatomy: Anatomy | None = None
     """Which elements were right; None in older records, and where the figure counts no hits."""
+    scored: bool = True
+    """Whether the split counts for the task's figure, or is shown beside it."""
 
 
 @dataclass(frozen=True)
