@@ -42,9 +42,9 @@ def add(commands: Commands) -> None:
 
 def _add_planning(actions: Commands) -> None:
     measure = _action(actions, "measure", "time a few steps of each submission, for --dry-run")
-    measure.add_argument("--widths", default="256,512", help="with commas (default: 256,512)")
-    measure.add_argument("--batch-size", type=int, default=2, help="(default: 2)")
-    measure.add_argument("--steps", type=Path, help="the file to write (default: beside FILE)")
+    measure.add_argument("--widths", default="256,384", help="with commas (default: 256,384)")
+    measure.add_argument("--batch-size", type=int, default=1, help="(default: 1)")
+    measure.add_argument("--steps", type=Path, help="the file to add to (default: beside FILE)")
     measure.set_defaults(run=_measure)
     plan = actions.add_parser("plan", help="cost and wall-clock on many devices, simulated")
     plan.add_argument("files", type=Path, nargs="+", metavar="FILE.toml")
@@ -144,7 +144,7 @@ def _measure(given: argparse.Namespace) -> str:
     steps = timing.measure(
         file.read(given.file), _numbers(given.widths), given.batch_size, given.device
     )
-    timing.write(path, steps)
+    timing.add(path, steps)
     return f"{len(steps)} measured steps in {path}"
 
 

@@ -59,7 +59,9 @@ def dry_run(sweep: Sweep, steps: Path | None) -> str:
     return f"{line}, {hours:,.0f} device-hours by the steps measured on {where}, one core a cell"
 
 
-def cell_seconds(sweep: Sweep, device: Gpu | Measured, found: Mapping[str, Laws]) -> list[float]:
+def cell_seconds(
+    sweep: Sweep, device: Gpu | Measured, found: Mapping[tuple[str, str], Laws]
+) -> list[float]:
     """Estimated seconds of every cell."""
     ground = Ground(Path("."), Path(".") if sweep.reuse else None)
     return list(seconds_of((run for _, run in runs(sweep, ground)), device, found))

@@ -12,22 +12,33 @@ import numpy as np
 
 from selectivbench.custom import Training
 from selectivbench.dialogue import pace
-from selectivbench.errors import UsageError, explain
+from selectivbench.errors import SelectivError, UsageError, explain
+from selectivbench.job import Job
 from selectivbench.machine import describe, resolve
 from selectivbench.runner import order_of
 from selectivbench.sandbox import levels
 from selectivbench.sandbox.controller import opened
+from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.launchers import Launchers
+from selectivbench.sandbox.orders import Order
 from selectivbench.sweep.file import Sweep
 from selectivbench.sweep.grid import Cell, cells
 from selectivbench.sweep.load import tokens_of_step
+from selectivbench.tasks.base import Dataset
+
+COUNTED = (1, 3)
+"""Steps of the two children whose difference is taken; the first step also loads kernels."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One measured training step: seconds for so many tokens (steps of a sequence, all rows)."""
+    """One measured training step: seconds for so many tokens (steps of a sequence, all rows).
+
+    On a CPU they are seconds that the child was busy, so that a neighbour does not count.
+    """
 
     submission: str
+    task: str
     width: int
     layers: int
     tokens: int
@@ -38,7 +49,7 @@ class Step:
 
 
 def measure(sweep: Sweep, widths: Sequence[int], batch_size: int, device: str) -> list[Step]:
-    """Six steps of every submission at each width, in the sweep's own task and stack."""
+    """A step of every submission at each width, in the sweep's own task and stack."""
     known = resolve(device)
     launchers = Launchers(known.kind, levels.resolve("1"))
     try:
@@ -49,6 +60,13 @@ def measure(sweep: Sweep, widths: Sequence[int], batch_size: int, device: str) -
         ]
     finally:
         launchers.close()
+
+
+def add(path: Path, steps: Sequence[Step]) -> None:
+    """Into a file, in place of what it said of the same submissions, tasks and widths."""
+    new = {_at(step) for step in steps}
+    kept = [step for step in read(path) if _at(step) not in new] if path.is_file() else []
+    write(path, sorted([*kept, *steps], key=_at))
 
 
 def write(path: Path, steps: Iterable[Step]) -> None:
@@ -103,12 +121,12 @@ class Laws:
     parameters: Law
 
 
-def laws(steps: Iterable[Step]) -> dict[str, Laws]:
-    """One for each submission that was measured."""
-    of_submission: dict[str, list[Step]] = defaultdict(list)
+def laws(steps: Iterable[Step]) -> dict[tuple[str, str], Laws]:
+    """One for each submission and training task that was measured."""
+    found: dict[tuple[str, str], list[Step]] = defaultdict(list)
     for step in steps:
-        of_submission[step.submission].append(step)
-    return {stem: _laws(found) for stem, found in of_submission.items()}
+        found[step.submission, step.task].append(step)
+    return {at: _laws(measured) for at, measured in found.items()}
 
 
 def _laws(steps: Sequence[Step]) -> Laws:
@@ -125,6 +143,10 @@ def _first_of_each(found: Iterable[Cell]) -> list[Cell]:
     return list(first.values())
 
 
+def _at(step: Step) -> tuple[str, str, int]:
+    return step.submission, step.task, step.width
+
+
 def _smaller(cell: Cell, width: int, batch_size: int) -> Training:
     sizes = {**cell.sizes, "width": width, "batch_size": batch_size, "steps": 8, "warmup": 1}
     return Training(cell.submission, cell.task, cell.variant, cell.profile, cell.seed, sizes)
@@ -132,18 +154,42 @@ def _smaller(cell: Cell, width: int, batch_size: int) -> Training:
 
 def _measured(training: Training, device: str, launchers: Launchers) -> Step:
     job = training.job(resolve(device))
-    data = {task: job.dataset(task) for task in job.tasks}
-    trained = data[job.tasks[0]]
-    with opened(launchers.of(job.submission.imports), order_of(job, data)) as child:
-        seconds = pace(child, trained, job.plan, job.seed)["step"]
-        parameters = child.built.parameters
+    data = job.dataset(job.tasks[0])
+    seconds, parameters = _step(job, data, launchers.of(job.submission.imports))
     return Step(
         submission=job.submission.id,
+        task=job.tasks[0].name,
         width=job.plan.model.d_model,
         layers=job.plan.model.n_layers,
-        tokens=tokens_of_step(trained, job.plan.budget.batch_size),
+        tokens=tokens_of_step(data, job.plan.budget.batch_size),
         seconds=round(seconds, 6),
         parameters=parameters,
         device=job.device.name,
         processor=str(describe()["processor"]),
     )
+
+
+def _step(job: Job, data: Dataset, launcher: Launcher) -> tuple[float, int]:
+    """Seconds and parameters: by the clock on a GPU, by the child's busy seconds on a CPU."""
+    order = order_of(job, {job.tasks[0]: data})
+    if job.device.kind != "cpu":
+        with opened(launcher, order) as child:
+            return pace(child, data, job.plan, job.seed)["step"], child.built.parameters
+    few, many = (_busy(job, data, launcher, order, steps) for steps in COUNTED)
+    return (many[0] - few[0]) / (COUNTED[1] - COUNTED[0]), many[1]
+
+
+def _busy(
+    job: Job, data: Dataset, launcher: Launcher, order: Order, steps: int
+) -> tuple[float, int]:
+    """Processor seconds of a whole child that makes so many steps; what else it does cancels."""
+    size = job.plan.budget.batch_size
+    with opened(launcher, order) as child:
+        child.enter("fit", job.plan.budget.deadline)
+        for start in range(0, steps * size, size):
+            child.train(data.batch("train", range(start, start + size)))
+        child.report()
+        child.progress()
+    if child.exit is None or child.exit.cpu is None:
+        raise SelectivError("the child's processor time is not known here; measure on a GPU.")
+    return child.exit.cpu, child.built.parameters

@@ -24,7 +24,9 @@ LAWS = Laws(seconds=Law(0.0, 1e-9), parameters=Law(0.0, 12.0))
 
 
 def a_step(width: int, seconds: float) -> Step:
-    return Step("linear", width, 2, 100, seconds, 24 * width**2, "cpu", "a processor")
+    return Step(
+        "linear", "selective_copy", width, 2, 100, seconds, 24 * width**2, "cpu", "a processor"
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def test_a_law_goes_through_its_points(values: list[float], law: Law) -> None:
 
 def test_laws_scale_a_measured_step_to_itself() -> None:
     steps = [a_step(32, 0.02), a_step(64, 0.06)]
-    seconds = timing.laws(steps)["linear"].seconds
+    seconds = timing.laws(steps)["linear", "selective_copy"].seconds
     for step in steps:
         assert seconds.at(step.width) * step.layers * step.tokens == pytest.approx(step.seconds)
 
@@ -50,6 +52,8 @@ def test_step_times_are_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "step_times.json"
     timing.write(path, [a_step(32, 0.02)])
     assert timing.read(path) == [a_step(32, 0.02)]
+    timing.add(path, [a_step(16, 0.01), a_step(32, 0.03)])
+    assert timing.read(path) == [a_step(16, 0.01), a_step(32, 0.03)]
     path.write_text("[{}]")
     with pytest.raises(UsageError, match="`selectivbench sweep measure` writes one"):
         timing.read(path)
@@ -133,7 +137,7 @@ def test_a_dry_run_counts_and_says_where_its_steps_were_measured(
     assert f"tiny: 4 runs, {hours:,.0f} device-hours" in said
     assert "measured on cpu (a processor)" in said
     timing.write(steps, [])
-    with pytest.raises(UsageError, match="measured submission: got 'linear'"):
+    with pytest.raises(UsageError, match="measured submission: got 'linear on selective_copy'"):
         dry_run(sweep, steps)
 
 
@@ -152,3 +156,14 @@ def test_a_plan_says_what_was_measured_and_what_was_assumed(
     ]
     assumed = plan(Question((first,), steps, (2,), Gpu(40.0)))
     assert assumed.startswith("Assumed, not measured: 40 TFLOP/s sustained, no step below 30 ms.")
+
+
+def test_a_measured_step_is_busy_seconds_of_its_own_sizes(sweep_file: Callable[..., Path]) -> None:
+    (step,) = timing.measure(file.read(sweep_file()), (256,), batch_size=64, device="cpu")
+    assert (step.submission, step.task, step.width, step.layers) == (
+        *("linear", "selective_copy"),
+        *(256, 2),
+    )
+    assert step.tokens == 64 * 20
+    assert 0 < step.seconds < 10
+    assert step.parameters > 256**2
