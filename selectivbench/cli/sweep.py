@@ -24,7 +24,9 @@ def add(commands: Commands) -> None:
     run.add_argument("--dry-run", action="store_true", help="count cells, estimate device-hours")
     run.add_argument("--steps", type=Path, help="measured steps (default: beside the file)")
     run.set_defaults(run=lambda given: _dry_run(given) if given.dry_run else _run(given, False))
-    resume = _action(actions, "resume", "run what is left, and what failed")
+    resume = _action(
+        actions, "resume", "run what is left, or failed; all of it where nothing was begun"
+    )
     resume.add_argument("--changed", action="store_true", help="the file may differ from before")
     resume.set_defaults(run=lambda given: _run(given, True))
     for action in (run, resume):

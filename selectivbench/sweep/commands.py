@@ -40,7 +40,7 @@ TELL_EVERY = 10.0
 class Orders:
     """How a sweep is to be run.
 
-    out: its folder, by default ``.selectivbench/sweeps/NAME``. again: it goes on with one that was
+    out: its folder, by default ``.selectivbench/sweeps/NAME``. again: it may have been
     begun. changed: its file may differ from what it was then. many: a million cells are meant.
     """
 
@@ -161,8 +161,6 @@ def export_wandb(path: Path, out: Path | None) -> str:
 
 def _begin(sweep: Sweep, folder: Folder, orders: Orders) -> None:
     before = folder.asked()
-    if before is None and orders.again:
-        _begun(folder.root, orders.path)
     if before is not None and not orders.again:
         remedy = f"`selectivbench sweep resume {orders.path}`, or another --out"
         raise UsageError(explain("sweep folder", f"{folder.root}, begun", "a new one", remedy))

@@ -47,9 +47,14 @@ def seconds_of(
     """Of each run, in their order; UsageError where its submission was not measured."""
     loads = Loads()
     for run in runs:
-        at = run.training.submission.stem, trained_by(run.training).name
-        if at not in laws:
-            allowed = ", ".join(map(" on ".join, sorted(laws))) or "none yet"
-            remedy = "`selectivbench sweep measure` measures it"
-            raise UsageError(explain("measured submission", " on ".join(at), allowed, remedy))
-        yield device.seconds(loads.of(run), laws[at])
+        yield device.seconds(loads.of(run), laws_of(run, laws))
+
+
+def laws_of(run: Run, laws: Mapping[tuple[str, str], Laws]) -> Laws:
+    """The laws of a run's submission on the task that it trains."""
+    at = run.training.submission.stem, trained_by(run.training).name
+    if at not in laws:
+        allowed = ", ".join(map(" on ".join, sorted(laws))) or "none yet"
+        remedy = "`selectivbench sweep measure` measures it"
+        raise UsageError(explain("measured submission", " on ".join(at), allowed, remedy))
+    return laws[at]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from selectivbench.errors import UsageError
 from selectivbench.machine import resolve
+from selectivbench.record import Point, Record
 from selectivbench.sweep import file, timing
 from selectivbench.sweep.estimate import Gpu, Measured
 from selectivbench.sweep.load import Load, Loads
 from selectivbench.sweep.plan import Question, cell_seconds, dry_run, plan
 from selectivbench.sweep.runs import Ground, runs
 from selectivbench.sweep.simulate import Machines, simulate
+from selectivbench.sweep.storage import stored
 from selectivbench.sweep.timing import Law, Laws, Step
 from tests.sweep.conftest import TINY
 
@@ -154,6 +157,7 @@ def test_a_plan_says_what_was_measured_and_what_was_assumed(
         ["other", "4"],
         ["together", "8"],
     ]
+    assert said.splitlines()[-1].startswith("on the disk: 8 records 4")
     assumed = plan(Question((first,), steps, (2,), Gpu(40.0)))
     assert assumed.startswith("Assumed, not measured: 40 TFLOP/s sustained, no step below 30 ms.")
 
@@ -167,3 +171,18 @@ def test_a_measured_step_is_busy_seconds_of_its_own_sizes(sweep_file: Callable[.
     assert step.tokens == 64 * 20
     assert 0 < step.seconds < 10
     assert step.parameters > 256**2
+
+
+def test_what_is_stored_is_about_what_a_record_takes(
+    sweep_file: Callable[..., Path], a_record: Record
+) -> None:
+    sweep = file.read(sweep_file())
+    laws_of_it = {("linear", "selective_copy"): LAWS}
+    kept = stored((run for _, run in runs(sweep, Ground(Path("o")))), laws_of_it, save=True)
+    points = tuple(Point(10_000 + i, 1.0 / 3.0, 2.0 / 3.0) for i in range(22))
+    real = len(replace(a_record, curve=points).to_json())
+    assert kept.cells == 4
+    assert kept.records / 4 == pytest.approx(real, rel=0.5)
+    assert kept.curves / kept.cells == pytest.approx(22 * 85)
+    assert kept.models == 4 * 4 * 12 * 16**2 * 2
+    assert kept.checkpoint == 3 * 4 * 12 * 16**2 * 2

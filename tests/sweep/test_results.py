@@ -83,7 +83,8 @@ def test_the_best_mean_over_the_seeds_by_validation_is_chosen(made: Made) -> Non
 
 
 def test_nothing_is_chosen_while_a_cell_is_to_come(made: Made) -> None:
-    made.write(lambda c: None if c.varied["width"] == 16 and c.seed == 2 else made.record(c))
+    to_come = {"width": 16, "lr": 1e-3}  # not even the best
+    made.write(lambda c: None if c.varied == to_come and c.seed == 2 else made.record(c))
     assert made.chosen() == {32: 3e-3}
 
 

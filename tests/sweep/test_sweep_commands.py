@@ -115,7 +115,6 @@ REFUSED = [
     ("sweep run none.toml", "sweep file: got 'none.toml'"),
     ("sweep run tiny.toml --engine rey", "did you mean 'ray'?"),
     ("sweep run tiny.toml --workers 0", "workers: got 0, allowed: 1 or more"),
-    ("sweep resume tiny.toml", "sweep folder: got '.selectivbench/sweeps/tiny', allowed: one"),
     ("sweep status tiny.toml", "`selectivbench sweep run tiny.toml`"),
     ("sweep results tiny.toml", "`selectivbench sweep run tiny.toml`"),
     ("sweep cell tiny.toml --lr=0.001", "which several fit"),
