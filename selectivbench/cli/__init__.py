@@ -8,10 +8,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, plot
+from selectivbench.cli import (
+    audit,
+    data,
+    evidence,
+    lr_curve,
+    plot,
+    sweep,
+    train,
+)
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit, plot)
+FAMILIES = (
+    data,
+    train,
+    lr_curve,
+    sweep,
+    audit,
+    evidence,
+    plot,
+)
 """One file for each family of commands; its ``add`` registers them."""
 
 

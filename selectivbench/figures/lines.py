@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from selectivbench.figures.costs import Dot, Scatter
 from selectivbench.figures.page import (
     SOFT,
     Drawn,
@@ -16,7 +17,7 @@ from selectivbench.figures.page import (
     panels,
     styled,
 )
-from selectivbench.figures.series import Dot, Panel, Plot, Scatter, Series
+from selectivbench.figures.series import Panel, Plot, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from selectivbench.errors import RecordError, UsageError, explain, near
-from selectivbench.figures import series
+from selectivbench.figures import costs, series
 from selectivbench.figures.lines import draw_lines, draw_scatter
 from selectivbench.figures.page import Drawn, Look, checked_formats
 from selectivbench.record import Record
@@ -43,15 +43,15 @@ def plot(asked: Asked) -> list[Path]:
     formats = checked_formats(asked.formats)
     if asked.kind not in KINDS:
         raise UsageError(explain("kind of figure", asked.kind, near(asked.kind, KINDS)))
-    if asked.cost not in series.COSTS:
-        raise UsageError(explain("cost", asked.cost, near(asked.cost, series.COSTS)))
+    if asked.cost not in costs.COSTS:
+        raise UsageError(explain("cost", asked.cost, near(asked.cost, costs.COSTS)))
     records = chosen(read(asked.paths), asked.tasks, asked.entries)
     return _drawn(asked, records).save(asked.out, asked.kind, formats)
 
 
 def _drawn(asked: Asked, records: Sequence[Record]) -> Drawn:
     if asked.kind == "pareto":
-        scatter = series.pareto(records, series.COSTS[asked.cost])
+        scatter = costs.pareto(records, costs.COSTS[asked.cost])
         return draw_scatter(scatter, asked.look)
     return draw_lines(LINES[asked.kind](records), asked.look)
 

@@ -153,7 +153,7 @@ def test_the_numbers_of_a_chart_are_those_of_the_records(site: Path) -> None:
     ]
     gaps = rows(site / "charts/lstm-lite-cpu-gaps.csv")
     assert [r["gap_length"] for r in gaps] == ["10", "20", "40"]
-    task = rows(site / "charts/gap_extrapolation-v1-lite-gaps.csv")
+    task = rows(site / "charts/gap_extrapolation-v2-lite-gaps.csv")
     assert [(r["entry"], r["gap_length"]) for r in task] == [
         ("LSTM", g) for g in ("10", "20", "40")
     ]

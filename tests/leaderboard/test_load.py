@@ -45,7 +45,7 @@ def test_every_record_is_loaded_with_its_curve_left_in_the_file(tmp_path: Path) 
 
 
 def test_anatomies_are_left_in_the_file_and_added_up_over_splits(tmp_path: Path) -> None:
-    folder = made.write(tmp_path, [made.record(task="gap_extrapolation-v1"), made.record()])
+    folder = made.write(tmp_path, [made.record(task="gap_extrapolation-v2"), made.record()])
     path = next(folder.glob("*gap_*.json"))
     for split in ("0", "2"):
         change(path, ("evaluations", split, "anatomy"), dissected())
@@ -159,6 +159,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "flood in a finding": (("validity",), [{"check": "a", "ok": True, "text": "x" * 20_001}],
                            "20001 characters"),
     "seconds as a list": (("seconds",), [], "seconds"),
+    "sizes of its own": (("custom",), {"width": 64}, "sizes of one's own"),
     "huge in machine": (("machine", "cores"), 10**30, "machine.cores"),
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ import pytest
 from selectivbench.cli import main
 from selectivbench.errors import UsageError
 from selectivbench.figures import series
+from selectivbench.figures.costs import COSTS, pareto
 from selectivbench.figures.lines import draw_lines, draw_scatter
 from selectivbench.figures.mechanism import draw_probe
 from selectivbench.figures.page import COLOURS, Drawn, Look, checked_formats, mark
@@ -72,9 +73,9 @@ def test_without_validations_a_curve_is_of_the_loss(make: Any) -> None:
 
 
 def test_a_training_that_two_tasks_share_is_drawn_once(make: Any) -> None:
-    both = [make(task=t, curve=curve(0.5)) for t in ("noisy_gaps-v1", "gap_extrapolation-v1")]
-    assert [p.title for p in series.curve(both).panels] == ["noisy gaps"]
-    assert [p.title for p in series.curve(both[1:]).panels] == ["gap extrapolation"]
+    both = [make(task=t, curve=curve(0.5)) for t in ("noisy_gaps-v2", "gap_extrapolation-v2")]
+    assert [p.title for p in series.curve(both).panels] == ["noisy gaps v2"]
+    assert [p.title for p in series.curve(both[1:]).panels] == ["gap extrapolation v2"]
 
 
 def test_difficulty_is_the_number_of_the_variant(make: Any) -> None:
@@ -110,14 +111,14 @@ def test_rates_are_compared_on_validation_data_only(make: Any) -> None:
 def test_the_front_is_what_nothing_beats_at_its_cost(make: Any) -> None:
     entries = {"a": (10, 0.5), "b": (20, 0.4), "c": (30, 0.9), "d": (30, 0.8), "e": (40, 0.9)}
     records = [make(entry=n, state_size=x, score=y) for n, (x, y) in entries.items()]
-    scatter = series.pareto(records, series.COSTS["state"])
+    scatter = pareto(records, COSTS["state"])
     assert [dot.name for dot in scatter.front] == ["a", "c"]
 
 
 def test_a_score_is_the_mean_over_tasks_and_an_entry_without_one_of_them_is_left_out(make: Any):
     tasks = ("selective_copy-v1", "mqar-v1")
     whole = [make(task=t, seed=s, score=0.2 * s + i) for i, t in enumerate(tasks) for s in (1, 2)]
-    scatter = series.pareto([*whole, make(entry="gru", score=1.0)], series.COSTS["parameters"])
+    scatter = pareto([*whole, make(entry="gru", score=1.0)], COSTS["parameters"])
     (dot,) = scatter.dots
     assert (dot.name, dot.x) == ("lstm", 57_000)
     assert (dot.y, dot.low, dot.high) == pytest.approx((0.8, 0.7, 0.9))
@@ -126,7 +127,7 @@ def test_a_score_is_the_mean_over_tasks_and_an_entry_without_one_of_them_is_left
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_records_of_one_case_are_refused(make: Any, kind: str) -> None:
-    draw = LINES.get(kind, lambda r: series.pareto(r, series.COSTS["state"]))
+    draw = LINES.get(kind, lambda r: pareto(r, COSTS["state"]))
     if kind != "lr":
         with pytest.raises(UsageError, match="two of lstm on selective copy, seed 1"):
             draw([make(), make(accuracy=0.5)])
@@ -191,7 +192,7 @@ def test_names_of_a_scatter_touch_nothing(make: Any, look: Look) -> None:
         )
         for i in range(17)
     ]
-    drawn = draw_scatter(series.pareto(records, series.COSTS["state"]), look)
+    drawn = draw_scatter(pareto(records, COSTS["state"]), look)
     inside(drawn)
     named = [t.get_window_extent() for t in texts(drawn) if t.get_text().startswith("entry_")]
     assert len(named) >= 12
@@ -361,3 +362,12 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: Any, make: Any) -> N
     monkeypatch.setattr("selectivbench.figures.page.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"pip install 'selectivbench\[figures\]'"):
         draw_lines(series.curve([make()]), Look())
+
+
+def test_matplotlib_stands_in_one_room() -> None:
+    root = Path(__file__).parents[2]
+    rooms = [root / name for name in ("selectivbench", "pytest_selectivbench", "leaderboard")]
+    sources = [path for room in rooms for path in room.rglob("*.py")]
+    found = {path.parent.name for path in sources if "import matplotlib" in path.read_text()
+             or "from matplotlib" in path.read_text()}  # fmt: skip
+    assert found == {"figures"}

@@ -30,11 +30,12 @@ from selectivbench.record import (
 SCHEMA = {
     Record: """identity entry status cause metric accuracy floor ceiling score evaluations curve
         parameters oversize saved_numbers state_size seconds peak_memory baseline_memory isolation
-        isolation_notes validity verified budget environment machine created schema""",
+        isolation_notes validity verified from_saved custom pieces selection budget environment machine
+        created schema""",
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",
-    Evaluation: "split accuracy floor ceiling anatomy",
+    Evaluation: "split accuracy floor ceiling anatomy scored",
     Anatomy: "facets wrong rivals mistakes",
     Facet: "by bins counts rights best",
     Mistake: "asked answered count",
