@@ -41,6 +41,7 @@ def add(commands: Commands) -> None:
     status = _action(actions, "status", "how far it has come, and what failed")
     status.set_defaults(run=_status)
     results = _action(actions, "results", "CSV, best of each value, learning-rate plateaus")
+    results.add_argument("--plot", action="store_true", help="draw the plateaus (extra figures)")
     results.set_defaults(run=_results)
     cell = _action(actions, "cell", "run one cell here; what an agent of W&B calls")
     cell.add_argument("words", nargs=argparse.REMAINDER, metavar="--AXIS=VALUE")
@@ -142,7 +143,7 @@ def _status(given: argparse.Namespace) -> str:
 def _results(given: argparse.Namespace) -> str:
     from selectivbench.sweep import commands
 
-    return commands.summary(given.file, given.out)
+    return commands.summary(given.file, given.out, given.plot)
 
 
 def _cell(given: argparse.Namespace) -> str:

@@ -120,8 +120,11 @@ def status(path: Path, out: Path | None) -> str:
     return "\n".join(lines)
 
 
-def summary(path: Path, out: Path | None) -> str:
-    """Write ``results.csv`` and ``plateau.csv``, mark the records that were chosen, print tables."""
+def summary(path: Path, out: Path | None, plot: bool = False) -> str:
+    """Write ``results.csv`` and ``plateau.csv``, mark the records that were chosen, print tables.
+
+    plot: draw the plateaus too, as ``plateaus.svg`` (extra ``figures``).
+    """
     sweep = file.read(path)
     ground = ground_of(sweep, out)
     folder = _begun(ground.root, path)
@@ -134,9 +137,14 @@ def summary(path: Path, out: Path | None) -> str:
     written |= {"plateau.csv": tables.plateau_csv(flat)} if flat else {}
     for name, text in written.items():
         atomic.write(ground.root / name, text.encode())
+    names = [str(ground.root / name) for name in written]
+    if plot and flat:
+        from selectivbench.sweep.pictures import draw_plateaus
+
+        names += map(str, draw_plateaus(flat, sweep, ground.root))
     parts = [tables.best_table(results.best_of_values(found, groups, sweep))]
     parts += [tables.plateau_table(flat)] if flat else []
-    parts += [f"written: {', '.join(str(ground.root / name) for name in written)}"]
+    parts += [f"written: {', '.join(names)}"]
     return "\n\n".join(parts)
 
 
