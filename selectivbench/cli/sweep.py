@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -168,11 +169,11 @@ def _measure(given: argparse.Namespace) -> str:
     from selectivbench.sweep import file, timing
 
     path = given.steps or given.file.parent / STEPS
-    steps = timing.measure(
-        file.read(given.file), _numbers(given.widths), given.batch_size, given.device
-    )
-    timing.add(path, steps)
-    return f"{len(steps)} measured steps in {path}"
+    sweep, widths = file.read(given.file), _numbers(given.widths)
+    for step in timing.measure(sweep, widths, given.batch_size, given.device):
+        timing.add(path, [step])
+        print(f"{step.submission}, width {step.width}: {step.seconds:.3f} s", file=sys.stderr)
+    return f"measured steps in {path}"
 
 
 def _plan(given: argparse.Namespace) -> str:

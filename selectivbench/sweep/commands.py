@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -115,8 +115,7 @@ def status(path: Path, out: Path | None) -> str:
         lines.append(
             f"at {3600 / pace:,.0f} cells an hour, the rest takes {pace * left / 3600:.1f} h"
         )
-    causes = {line["key"]: line.get("cause", "") for line in folder.lines()}
-    lines += [f"{key} {failed[key]}: {causes.get(key, '')}" for key in list(failed)[:SHOWN]]
+    lines += _failures(sweep, ground, folder, dict(list(failed.items())[:SHOWN]))
     return "\n".join(lines)
 
 
@@ -192,6 +191,16 @@ def _without(todo: Iterator[Work], done: set[str]) -> Iterator[Work]:
         if work.key not in seen:
             seen.add(work.key)
             yield work
+
+
+def _failures(sweep: Sweep, ground: Ground, folder: Folder, failed: Mapping[str, str]) -> list[str]:
+    """A line for each: which cell, how it ended, and why."""
+    causes = {line["key"]: line.get("cause", "") for line in folder.lines()}
+    return [
+        f"{cell}: {failed[work.key]}: {causes.get(work.key) or folder.path(work.key)}"
+        for cell, work in (runs(sweep, ground) if failed else ())
+        if work.key in failed
+    ]
 
 
 def _pace(folder: Folder) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -48,16 +48,13 @@ class Step:
     processor: str
 
 
-def measure(sweep: Sweep, widths: Sequence[int], batch_size: int, device: str) -> list[Step]:
-    """A step of every submission at each width, in the sweep's own task and stack."""
-    known = resolve(device)
-    launchers = Launchers(known.kind, levels.resolve("1"))
+def measure(sweep: Sweep, widths: Sequence[int], batch_size: int, device: str) -> Iterator[Step]:
+    """A step of every submission at each width, in the sweep's own task and stack, as they come."""
+    launchers = Launchers(resolve(device).kind, levels.resolve("1"))
     try:
-        return [
-            _measured(_smaller(cell, width, batch_size), device, launchers)
-            for cell in _first_of_each(cells(sweep))
-            for width in widths
-        ]
+        for cell in _first_of_each(cells(sweep)):
+            for width in widths:
+                yield _measured(_smaller(cell, width, batch_size), device, launchers)
     finally:
         launchers.close()
 
