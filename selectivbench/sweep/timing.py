@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -12,29 +13,28 @@ import numpy as np
 
 from selectivbench.custom import Training
 from selectivbench.dialogue import pace
-from selectivbench.errors import SelectivError, UsageError, explain
+from selectivbench.errors import UsageError, explain
 from selectivbench.job import Job
 from selectivbench.machine import describe, resolve
 from selectivbench.runner import order_of
 from selectivbench.sandbox import levels
-from selectivbench.sandbox.controller import opened
+from selectivbench.sandbox.controller import Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.launchers import Launchers
-from selectivbench.sandbox.orders import Order
 from selectivbench.sweep.file import Sweep
 from selectivbench.sweep.grid import Cell, cells
 from selectivbench.sweep.load import tokens_of_step
 from selectivbench.tasks.base import Dataset
 
-COUNTED = (1, 3)
-"""Steps of the two children whose difference is taken; the first step also loads kernels."""
+COUNTED = 3
+"""Steps whose mean is taken on a CPU, after a first one that loads kernels."""
 
 
 @dataclass(frozen=True)
 class Step:
     """One measured training step: seconds for so many tokens (steps of a sequence, all rows).
 
-    On a CPU they are seconds that the child was busy, so that a neighbour does not count.
+    On a CPU they are seconds that the processor was busy with it, so that a neighbour does not count.
     """
 
     submission: str
@@ -50,7 +50,8 @@ class Step:
 
 def measure(sweep: Sweep, widths: Sequence[int], batch_size: int, device: str) -> Iterator[Step]:
     """A step of every submission at each width, in the sweep's own task and stack, as they come."""
-    launchers = Launchers(resolve(device).kind, levels.resolve("1"))
+    kind = resolve(device).kind
+    launchers = Launchers(kind, levels.resolve("0" if kind == "cpu" else "1"))
     try:
         for cell in _first_of_each(cells(sweep)):
             for width in widths:
@@ -167,26 +168,19 @@ def _measured(training: Training, device: str, launchers: Launchers) -> Step:
 
 
 def _step(job: Job, data: Dataset, launcher: Launcher) -> tuple[float, int]:
-    """Seconds and parameters: by the clock on a GPU, by the child's busy seconds on a CPU."""
-    order = order_of(job, {job.tasks[0]: data})
-    if job.device.kind != "cpu":
-        with opened(launcher, order) as child:
+    """Seconds and parameters: by the clock on a GPU, by this process's busy seconds on a CPU."""
+    with opened(launcher, order_of(job, {job.tasks[0]: data})) as child:
+        if job.device.kind != "cpu":
             return pace(child, data, job.plan, job.seed)["step"], child.built.parameters
-    few, many = (_busy(job, data, launcher, order, steps) for steps in COUNTED)
-    return (many[0] - few[0]) / (COUNTED[1] - COUNTED[0]), many[1]
+        child.enter("pace", job.plan.budget.deadline)
+        _train(child, data, job.plan.budget.batch_size, 1)
+        began = time.process_time()
+        _train(child, data, job.plan.budget.batch_size, COUNTED)
+        return (time.process_time() - began) / COUNTED, child.built.parameters
 
 
-def _busy(
-    job: Job, data: Dataset, launcher: Launcher, order: Order, steps: int
-) -> tuple[float, int]:
-    """Processor seconds of a whole child that makes so many steps; what else it does cancels."""
-    size = job.plan.budget.batch_size
-    with opened(launcher, order) as child:
-        child.enter("fit", job.plan.budget.deadline)
-        for start in range(0, steps * size, size):
-            child.train(data.batch("train", range(start, start + size)))
-        child.report()
-        child.progress()
-    if child.exit is None or child.exit.cpu is None:
-        raise SelectivError("the child's processor time is not known here; measure on a GPU.")
-    return child.exit.cpu, child.built.parameters
+def _train(child: Child, data: Dataset, size: int, steps: int) -> None:
+    for start in range(0, steps * size, size):
+        child.train(data.batch("train", range(start, start + size)))
+    child.report()
+    child.progress()
