@@ -8,10 +8,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data
+from selectivbench.cli import (
+    audit,
+    data,
+    evidence,
+    lr_curve,
+    sweep,
+    train,
+)
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit)
+FAMILIES = (
+    data,
+    train,
+    lr_curve,
+    sweep,
+    audit,
+    evidence,
+)
 """One file for each family of commands; its ``add`` registers them."""
 
 

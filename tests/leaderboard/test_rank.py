@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from leaderboard import rank
 from leaderboard.load import Case
-from leaderboard.rank import OVERALL, SEEDS, Standing, standings
+from leaderboard.rank import OVERALL, SEEDS, VARIANT, Standing, standings
 from selectivbench import stats
 from selectivbench.audited import Audited
 from selectivbench.record import Finding, Record
@@ -192,7 +192,7 @@ def test_an_audit_gap_takes_the_rank_and_leaves_the_score() -> None:
     )  # fmt: skip
     assert (fair.rank, carrier.rank) == (1, None)
     assert carrier.overall is not None
-    assert "the audit marks gap_extrapolation-v1: public 0.900, audit 0.100" in carrier.marks[0]
+    assert "the audit marks gap_extrapolation-v2: public 0.900, audit 0.100" in carrier.marks[0]
 
 
 def test_a_check_that_does_not_hold_takes_scores_and_rank() -> None:
@@ -246,6 +246,20 @@ def test_the_fixed_seeds_are_those_of_the_profiles() -> None:
     assert {name: p.seeds for name, p in profiles.PROFILES.items()} == dict(SEEDS)
 
 
+@pytest.mark.parametrize("profile", ["smoke", "lite", "paper"])
+@pytest.mark.parametrize("task", OVERALL)
+def test_the_variant_that_counts_is_the_tasks_first(profile: str, task: str) -> None:
+    tasks = pytest.importorskip("selectivbench.tasks", reason="the tasks are not here yet")
+    (first, *_) = next(t for t in tasks.TASKS if t.id == task).variants[profile]
+    assert VARIANT.get((profile, task), "base") == first
+
+
+def test_another_variant_does_not_count() -> None:
+    records = [r for r in made.suite("lstm", 0.9) if r.identity.task != "distractors-v1"]
+    easy = [made.record("lstm", "distractors-v1", s, 0.9, variant="base") for s in (1, 2, 3)]
+    assert ranked([*records, *easy])["lstm"].overall is None
+
+
 @pytest.mark.parametrize(("freedom", "wanted"), [(1, 12.706), (2, 4.303), (30, 2.042), (31, 1.96)])
 def test_t_points(freedom: int, wanted: float) -> None:
     assert stats.t_point(freedom) == wanted
@@ -262,7 +276,7 @@ def test_the_t_interval_covers_as_often_as_it_says() -> None:
 
 
 def test_two_tasks_of_one_training_do_not_count_as_two_samples() -> None:
-    spread = {"noisy_gaps-v1": 0.1, "gap_extrapolation-v1": 0.1}
+    spread = {"noisy_gaps-v2": 0.1, "gap_extrapolation-v2": 0.1}
     records = [
         made.record("lstm", task, seed, 0.5 + spread.get(task, 0.0) * (seed - 2))
         for task in OVERALL

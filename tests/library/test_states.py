@@ -61,7 +61,7 @@ def test_a_state_made_by_hand() -> None:
         raw(entry(offsets=[-8, 0]), bytes(8)),
         raw(entry(offsets=[0]), bytes(8)),
         raw(entry(), bytes(9)),
-        raw({"n" * 140_000: entry()["a"]}, bytes(8)),
+        raw({"n" * 270_000: entry()["a"]}, bytes(8)),
         raw(entry(shape=[(1 << 32) - 1] * 9), bytes(8)),
         raw(entry(), bytes(7)),
     ],
