@@ -125,7 +125,7 @@ def evaluate(
     deadline: seconds for all of them.
     """
     child.enter("predict", deadline)
-    return tuple(_evaluation(child, data, split) for split in data.evaluations)
+    return tuple(_evaluation(child, data, split) for split in (*data.evaluations, *data.reported))
 
 
 def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -201,7 +201,8 @@ def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
     marks: Marks = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
     levels = data.levels(split)
     anatomy = _anatomy(data, split, marks)
-    return Evaluation(split, marks.figure, levels.floor, levels.ceiling, anatomy)
+    scored = split in data.evaluations
+    return Evaluation(split, marks.figure, levels.floor, levels.ceiling, anatomy, scored)
 
 
 def _anatomy(data: Dataset, split: str, marks: Marks) -> Anatomy | None:

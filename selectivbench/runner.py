@@ -202,7 +202,7 @@ def _finished(
     if figures is None:
         return record
     accuracy, floor, ceiling = (
-        float(np.mean([getattr(figure, name) for figure in figures]))
+        float(np.mean([getattr(figure, name) for figure in figures if figure.scored]))
         for name in ("accuracy", "floor", "ceiling")
     )
     record = replace(

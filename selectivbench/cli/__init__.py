@@ -8,10 +8,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, evidence, train
+from selectivbench.cli import (
+    audit,
+    data,
+    evidence,
+    lr_curve,
+    sweep,
+    train,
+)
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, train, audit, evidence)
+FAMILIES = (
+    data,
+    train,
+    lr_curve,
+    sweep,
+    audit,
+    evidence,
+)
 """One file for each family of commands; its ``add`` registers them."""
 
 
