@@ -13,6 +13,7 @@ from selectivbench.cli import (
     data,
     evidence,
     lr_curve,
+    plot,
     sweep,
     train,
 )
@@ -25,6 +26,7 @@ FAMILIES = (
     sweep,
     audit,
     evidence,
+    plot,
 )
 """One file for each family of commands; its ``add`` registers them."""
 
