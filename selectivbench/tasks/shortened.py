@@ -21,7 +21,7 @@ class Shortened(Dataset):
         self._data = data
         self.encoding, self.n_classes = data.encoding, data.n_classes
         self.max_length, self.metric = data.max_length, data.metric
-        self.evaluations = data.evaluations
+        self.evaluations, self.reported = data.evaluations, data.reported
         self.sizes = {
             split: size if split == "train" else min(size, held_out)
             for split, size in data.sizes.items()
