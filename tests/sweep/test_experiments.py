@@ -97,3 +97,12 @@ def test_committed_steps_cover_every_cell() -> None:
         seconds = cell_seconds(file.read(SWEEPS / f"{name}.toml"), Gpu(40.0), measured)
         assert len(seconds) == RUNS[name]
         assert min(seconds) > 0
+
+
+def test_the_sweep_in_the_readme_is_one(tmp_path: Path) -> None:
+    text = (SWEEPS.parent / "README.md").read_text(encoding="utf-8")
+    (block,) = (part for part in text.split("```toml\n")[1:] if "[choose]" in part)
+    (tmp_path / "submissions").symlink_to(SWEEPS.parent / "submissions")
+    path = tmp_path / "mine.toml"
+    path.write_text(block.partition("```")[0], encoding="utf-8")
+    assert count(file.read(path)) == 2 * 3 * 3 * 3
