@@ -51,6 +51,25 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class TimingSize:
+    """What ``--selectiv-timing`` measures: each length in batches of about ``tokens`` tokens.
+
+    decoders: sequences that are decoded at once. rounds, least: how often, and how many seconds each
+    round lasts at least.
+    """
+
+    lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
+    tokens: int = 8_192
+    decoders: int = 8
+    rounds: int = 9
+    least: float = 0.05
+
+    def batch(self, what: str, length: int) -> int:
+        """Sequences of one batch."""
+        return self.decoders if what == "decode" else max(1, self.tokens // length)
+
+
+@dataclass(frozen=True)
 class Profile:
     """A named set of plans, by task name; tasks that are not listed have ``default_plan``."""
 
@@ -66,6 +85,7 @@ class Profile:
     apart: bool = False
     """Predict in a second process, which gets the trained state and no training data: nothing can
     be learnt from test inputs, and nothing lives on outside the state."""
+    timing: TimingSize = TimingSize()
 
     def plan(self, task: str, steps: int | None = None) -> Plan:
         """The plan of a task name; ``steps`` cuts the budget (its warm-up is cut along)."""
@@ -112,7 +132,14 @@ _LITE_MINUTES = {"selective_copy": 0.7, "noisy_gaps": 0.9, "distractors": 0.3, "
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
-        "smoke": Profile("smoke", (1,), _CONFORMANCE_TASKS, _SMOKE, conformance=True),
+        "smoke": Profile(
+            "smoke",
+            (1,),
+            _CONFORMANCE_TASKS,
+            _SMOKE,
+            conformance=True,
+            timing=TimingSize((16, 32, 64), tokens=256, decoders=2, rounds=3, least=0.001),
+        ),
         "lite": Profile(
             "lite",
             (1, 2, 3),
@@ -129,6 +156,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             _PAPER,
             MappingProxyType({"selective_copy": _PAPER_COPY}),
             apart=True,
+            timing=TimingSize(tuple(64 << i for i in range(9)), tokens=32_768),
         ),
     }
 )

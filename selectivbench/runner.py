@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from importlib.resources import files
 
 import numpy as np
 
-from selectivbench import machine
+from selectivbench import machine, yardsticks
 from selectivbench.checks import trained_state
 from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
@@ -117,15 +116,18 @@ def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> di
     """
     if job.profile.conformance:
         return {}
-    source = files("selectivbench").joinpath("yardstick.py").read_text(encoding="utf-8")
-    order = replace(
-        order_of(job, data), entry="yardstick", origin="yardstick.py", source=source, kind="mixer"
-    )
+    order = as_yardstick(order_of(job, data), "lstm")
     try:
         with opened(launcher, order) as child:
             return {f"reference_{name}": took for name, took in _pace(job, child, data).items()}
     except ChildError:
         return {}
+
+
+def as_yardstick(order: Order, name: str) -> Order:
+    """The same order for a yardstick's layer."""
+    source = yardsticks.source(name)
+    return replace(order, entry="yardstick", origin=f"{name}.py", source=source, kind="mixer")
 
 
 def _examined(

@@ -111,6 +111,9 @@ class Session:
             "predict": self._predict,
             "save": self._save,
             "load": self._load,
+            "workload": self._begin_workload,
+            "refill": self._refill,
+            "work": self._work,
         }
         if frame.kind == "finish":
             return False
@@ -132,6 +135,19 @@ class Session:
 
     def _load(self, frame: Frame) -> None:
         self.trainer.load(frame.arrays["state"])
+
+    def _begin_workload(self, frame: Frame) -> None:
+        from selectivbench.sandbox.working import Working
+
+        self.working = Working.begun(self.trainer.model, frame.meta, self.order.device)
+        self.channel.send("ready", {"cannot": self.working.cannot})
+
+    def _refill(self, frame: Frame) -> None:
+        self.working.refill(frame.meta["repeats"])
+        self.channel.send("ready")
+
+    def _work(self, frame: Frame) -> None:
+        self.channel.send("worked", self.working.work(frame.meta["repeats"]))
 
     def _inputs(self, frame: Frame) -> Any:
         return self.order.encoding.encode(frame.arrays["tokens"], frame.arrays["noise_seeds"])

@@ -107,6 +107,25 @@ class Child:
         """Give a child that was not trained the state of one that was."""
         self._process.channel.send("load", state=state.raw)
 
+    def begin_workload(self, load: Mapping[str, Any]) -> str:
+        """Have a workload made; the reason why not, where the layer has no way to do it."""
+        self._process.channel.send("workload", load)
+        return printable(str(self._answer("ready").meta.get("cannot") or ""))[-LONGEST_TEXT:]
+
+    def refill(self, repeats: int) -> None:
+        """Let it get ready for a round of so many repeats."""
+        self._process.channel.send("refill", {"repeats": repeats})
+        self._answer("ready")
+
+    def work(self, repeats: int) -> Mapping[str, Any]:
+        """One round; what the child says of its memory, state and device, each a number or None."""
+        self._process.channel.send("work", {"repeats": repeats})
+        meta = self._answer("worked").meta
+        said = {name: meta.get(name) for name in ("memory", "state_bytes", "device_seconds")}
+        if not all(value is None or _number(value) for value in said.values()):
+            raise ProtocolError(explain("worked", dict(meta), "numbers, 0 or more"))
+        return said
+
     def together(self, send: Callable[[], None], receive: Callable[[], Any]) -> Any:
         """Send from a second thread while answers are read here, so that both sides keep busy."""
         with ThreadPoolExecutor(1) as pool:
@@ -165,6 +184,10 @@ def _built(meta: Mapping[str, Any]) -> Built:
 def printable(text: str) -> str:
     """Without what could command a terminal: a submission's words are shown to people."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1 << 53
 
 
 def _whole(value: Any) -> TypeGuard[int]:
