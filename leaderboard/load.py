@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from leaderboard.validate import check, clip
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import Point, Record
+from selectivbench.store import TIMINGS
 from selectivbench.thresholds import Bar, bar_for
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _files(roots: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
 
 def record_files(folder: Path) -> list[Path]:
     """Every file below a folder that should be a record."""
-    return sorted(path for path in folder.rglob("*.json") if path.name != MANIFEST)
+    found = (path for path in folder.rglob("*.json") if path.name != MANIFEST)
+    return sorted(path for path in found if path.parent.name != TIMINGS)
 
 
 def _reason(error: Exception) -> str:

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from leaderboard.load import BarOf, Case
-from selectivbench.stats import Mean, mean, mean_of_means
 from selectivbench.record import Entry
+from selectivbench.stats import Mean, mean, mean_of_means
 from selectivbench.thresholds import Bar, bar_for
 
 OVERALL = ("selective_copy-v1", "noisy_gaps-v1", "distractors-v1", "gap_extrapolation-v1")

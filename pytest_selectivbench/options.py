@@ -26,6 +26,7 @@ TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
 )
 FLAGS: tuple[tuple[str, str], ...] = (
     ("rerun", "train again where a record could be re-used"),
+    ("timing", "time the layer too: training step, forward and decoding, at several lengths"),
     ("no-gate", "record a score below the bar, but do not fail for it"),
 )
 
@@ -45,6 +46,7 @@ class Settings:
     validity: str
     rerun: bool
     gate: bool
+    timing: bool = False
 
 
 def add(parser: pytest.Parser) -> None:
@@ -81,6 +83,7 @@ def read(config: pytest.Config) -> Settings | None:
         validity=_choice("validity", _value(config, "validity"), ("auto", "yes", "no")),
         rerun=_value(config, "rerun"),
         gate=not _value(config, "no_gate"),
+        timing=_value(config, "timing"),
     )
 
 

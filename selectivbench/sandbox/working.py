@@ -70,13 +70,16 @@ def _repeated(todo: Workload, repeats: int, device: str) -> float | None:
         for _ in range(repeats):
             todo.run()
         return None
-    began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    began, ended = (
+        torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        for _ in range(2)
+    )
     began.record()
     for _ in range(repeats):
         todo.run()
     ended.record()
     ended.synchronize()
-    return began.elapsed_time(ended) / 1000
+    return float(began.elapsed_time(ended)) / 1000
 
 
 def _restarted(device: str) -> int:
