@@ -18,7 +18,7 @@ MIB = 1 << 20
 def table(timings: Iterable[Timing]) -> list[str]:
     """Lines of text; nothing where nothing was timed.
 
-    ``/ lstm`` is the layer's time over the yardstick's of the same moment.
+    ms and tokens/s are on the clock; ``/ lstm`` is the layer's busy time over the yardstick's.
     """
     ordered = sorted(timings, key=lambda t: (t.entry, WHAT.index(t.what), t.length))
     if not ordered:
@@ -40,7 +40,7 @@ def growth(ordered: Iterable[Timing]) -> Iterator[str]:
     """
     for (entry, what), found in groupby(ordered, key=lambda t: (t.entry, t.what)):
         group = list(found)
-        time = exponent({t.length: [s / t.batch for s in t.own.seconds] for t in group})
+        time = exponent({t.length: [s / t.batch for s in t.own.busy] for t in group})
         if time is None:
             continue
         known = {t.length: [t.own.memory / t.batch] for t in group if t.own.memory}

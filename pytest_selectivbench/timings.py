@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -118,5 +119,6 @@ def describe(benchmark: BenchmarkFixture, timing: Timing) -> None:
         tokens_per_second=timing.tokens_per_second,
         peak_memory=timing.own.memory,
         state_bytes=timing.own.state_bytes,
+        busy_seconds=median(timing.own.busy),
         **{f"times_{name}": timing.ratio(name) for name in NAMES},
     )

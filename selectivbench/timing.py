@@ -2,7 +2,9 @@
 
 One case is one workload (``train``, ``forward``, ``decode``) at one length. Each of the three layers
 has a child of its own; they work in turns, round by round, so that whatever else the machine does is
-in all three times and leaves their ratio alone. The clock is the controller's.
+in all three times and leaves their ratio alone. The clock is the controller's; beside it stand the
+seconds that the device was busy, in the child's word: CPU seconds, or the time between two events on
+a GPU. Ratios and growth are of the busy seconds, since those bear a busy machine.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
@@ -92,13 +94,17 @@ class TimingJob:
 
 @dataclass(frozen=True)
 class Measured:
-    """One layer's rounds: seconds of one repeat in each, and the child's word on the rest."""
+    """One layer's rounds: seconds of one repeat on the controller's clock, and busy ones.
+
+    memory: bytes at the peak, on top of what one short sequence needs. state_bytes: what one
+    sequence carries from step to step, as seen in decoding.
+    """
 
     seconds: tuple[float, ...]
+    busy: tuple[float, ...]
     repeats: int
     memory: int | None = None
     state_bytes: int | None = None
-    device_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -133,10 +139,10 @@ class Timing:
         return tokens / median(self.own.seconds)
 
     def ratio(self, yardstick: str) -> float | None:
-        """The submission's time over the yardstick's: the median over rounds of the same moment."""
+        """The submission's busy time over the yardstick's: the median over rounds."""
         if yardstick not in self.layers:
             return None
-        pairs = zip(self.own.seconds, self.layers[yardstick].seconds, strict=True)
+        pairs = zip(self.own.busy, self.layers[yardstick].busy, strict=True)
         return median(own / other for own, other in pairs)
 
     def to_json(self) -> str:
@@ -148,7 +154,9 @@ class Timing:
         """Read back what ``to_json`` gave."""
         data = json.loads(text)
         layers = {
-            name: Measured(**{**layer, "seconds": tuple(layer["seconds"])})
+            name: Measured(
+                **{**layer, "seconds": tuple(layer["seconds"]), "busy": tuple(layer["busy"])}
+            )
             for name, layer in data["layers"].items()
         }
         return cls(**{**data, "layers": layers})
@@ -200,33 +208,27 @@ class _Timed:
         cannot = child.begin_workload(load)
         if cannot:
             raise CannotTime(f"{job.submission.id} cannot {job.what}: {cannot}.")
-        self._idle = min(_seconds(lambda: child.work(0)) for _ in range(5))
-        self.measured = Measured((), self._calibrated(job))
+        self.measured = Measured((), (), self._calibrated(job))
 
     def take_turn(self) -> None:
-        """One round; the seconds of one repeat are kept, without the way there and back."""
-        repeats = self.measured.repeats
+        """One round; what one repeat took is kept."""
+        before, repeats = self.measured, self.measured.repeats
         self.child.refill(repeats)
-        said: Mapping[str, Any] = {}
-
-        def work() -> None:
-            nonlocal said
-            said = self.child.work(repeats)
-
-        took = (_seconds(work) - self._idle) / repeats
-        seconds = (*self.measured.seconds, max(took, 1e-9))
-        self.measured = replace(self.measured, seconds=seconds, **said)
+        began = time.perf_counter()
+        work = self.child.work(repeats)
+        took = time.perf_counter() - began
+        self.measured = Measured(
+            seconds=(*before.seconds, took / repeats),
+            busy=(*before.busy, work.busy / repeats),
+            repeats=repeats,
+            memory=work.memory,
+            state_bytes=work.state_bytes,
+        )
 
     def _calibrated(self, job: TimingJob) -> int:
         """Repeats of a round, from the second of two (the first may compile or allocate)."""
         most = min(MOST_DECODED, job.length // 2) if job.what == "decode" else 1_000
         for _ in range(2):
             self.child.refill(1)
-            once = _seconds(lambda: self.child.work(1)) - self._idle
+            once = self.child.work(1).busy
         return max(1, min(most, math.ceil(job.profile.timing.least / max(once, 1e-6))))
-
-
-def _seconds(do: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    do()
-    return time.perf_counter() - began

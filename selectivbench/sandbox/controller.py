@@ -50,6 +50,16 @@ class Built:
     state_size: int | None
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a child says of one round: seconds that the device was busy, bytes at the peak, bytes that
+    one sequence carries from step to step."""
+
+    busy: float
+    memory: int | None
+    state_bytes: int | None
+
+
 class Child:
     """A conversation with one child that has its order."""
 
@@ -117,14 +127,16 @@ class Child:
         self._process.channel.send("refill", {"repeats": repeats})
         self._answer("ready")
 
-    def work(self, repeats: int) -> Mapping[str, Any]:
-        """One round; what the child says of its memory, state and device, each a number or None."""
+    def work(self, repeats: int) -> Work:
+        """One round, and what the child says of it."""
         self._process.channel.send("work", {"repeats": repeats})
         meta = self._answer("worked").meta
-        said = {name: meta.get(name) for name in ("memory", "state_bytes", "device_seconds")}
-        if not all(value is None or _number(value) for value in said.values()):
-            raise ProtocolError(explain("worked", dict(meta), "numbers, 0 or more"))
-        return said
+        busy, memory, state = (meta.get(name) for name in ("busy", "memory", "state_bytes"))
+        if not (type(busy) is float and 0 < busy < math.inf):
+            raise ProtocolError(explain("worked", dict(meta), "busy seconds, more than 0"))
+        if not all(value is None or _whole(value) for value in (memory, state)):
+            raise ProtocolError(explain("worked", dict(meta), "whole numbers of bytes, 0 or more"))
+        return Work(busy, memory, state)
 
     def together(self, send: Callable[[], None], receive: Callable[[], Any]) -> Any:
         """Send from a second thread while answers are read here, so that both sides keep busy."""
@@ -184,10 +196,6 @@ def _built(meta: Mapping[str, Any]) -> Built:
 def printable(text: str) -> str:
     """Without what could command a terminal: a submission's words are shown to people."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
-
-
-def _number(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < 1 << 53
 
 
 def _whole(value: Any) -> TypeGuard[int]:

@@ -1,13 +1,14 @@
 """A child that is being timed: it gets ready, then does its work so many times each time it is told.
 
 The clock is the controller's: it stands outside the process that could stop it. What is said here of
-memory and of the device's own time is the child's word.
+memory and of the time that the device was busy is the child's word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from time import process_time
 from typing import Any
 
 import torch
@@ -55,21 +56,25 @@ class Working:
     def work(self, repeats: int) -> dict[str, Any]:
         """Do it, wait for the device, and say what it took there."""
         assert self.todo is not None, "the controller was told that it cannot"
-        device = _repeated(self.todo, repeats, self.device)
+        busy = (_on_gpu if self.device == "cuda" else _on_cpu)(self.todo, repeats)
         peak = _peak(self.device)
         return {
             "memory": max(0, peak - self.held) if peak else None,
-            "device_seconds": device,
-            "state_bytes": self.todo.state_bytes if repeats else None,
+            "busy": busy,
+            "state_bytes": self.todo.state_bytes,
         }
 
 
-def _repeated(todo: Workload, repeats: int, device: str) -> float | None:
-    """Seconds between two events on a GPU, of which the last is waited for; None on a CPU."""
-    if device != "cuda":
-        for _ in range(repeats):
-            todo.run()
-        return None
+def _on_cpu(todo: Workload, repeats: int) -> float:
+    """CPU seconds, which a busy neighbour leaves alone."""
+    began = process_time()
+    for _ in range(repeats):
+        todo.run()
+    return process_time() - began
+
+
+def _on_gpu(todo: Workload, repeats: int) -> float:
+    """Seconds between two events, of which the last is waited for."""
     began, ended = (
         torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         for _ in range(2)
