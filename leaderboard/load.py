@@ -14,7 +14,7 @@ from leaderboard.validate import check, clip
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import Point, Record
 from selectivbench.store import TIMINGS
-from selectivbench.thresholds import Bar, bar_for
+from selectivbench.thresholds import Bar, bar_for, steps_to_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +38,8 @@ class Case:
     path: Path
     sha: str
     moment: str
+    steps_to_bar: int | None = None
+    """See ``thresholds.steps_to_bar``; taken from the curve before it is let go."""
 
     def curve(self) -> tuple[Point, ...]:
         """The record's learning curve, read from the file again."""
@@ -127,7 +129,8 @@ def read(path: Path) -> Case:
     if path.stem != record.identity.stem:
         raise RecordError(explain("file name", path.name, f"{record.identity.stem}.json"))
     slim = replace(record, curve=())
-    return Case(slim, path, hashlib.sha256(data).hexdigest(), _utc(record.created))
+    sha = hashlib.sha256(data).hexdigest()
+    return Case(slim, path, sha, _utc(record.created), steps_to_bar(record))
 
 
 def judged(record: Record, bars: BarOf = bar_for) -> Record:

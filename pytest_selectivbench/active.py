@@ -135,7 +135,7 @@ class ActivePlugin:
             terminalreporter.section("SelectivBench")
             for line in summary.table(found, summary.reference_records()):
                 terminalreporter.write_line(line)
-            for line in (*summary.curves(found), *summary.reasons(found)):
+            for line in (*summary.curves(found), *summary.needed(found), *summary.reasons(found)):
                 terminalreporter.write_line(line)
             terminalreporter.write_line(f"records: {self.settings.out}")
         for line in timing_table.table(self.timings.values()):

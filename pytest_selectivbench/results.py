@@ -13,7 +13,7 @@ import pytest
 
 from selectivbench.metrics import score, z_score
 from selectivbench.record import Record
-from selectivbench.thresholds import bar_for
+from selectivbench.thresholds import bar_for, steps_to_bar
 
 PROPERTY = "selectivbench"
 """Name of the user property that carries a row; one JSON string, since xdist takes primitives only."""
@@ -45,6 +45,7 @@ class Row:
     ceiling: float | None
     score: float | None
     seconds: float
+    steps_to_bar: int | None
     stem: str
     reused: bool
     reason: str
@@ -119,6 +120,7 @@ def row(outcome: Outcome, expected_fail: bool) -> dict[str, Any]:
         "ceiling": record.ceiling,
         "score": record.score,
         "seconds": record.seconds.get("fit", 0.0),
+        "steps_to_bar": steps_to_bar(record),
         "stem": identity.stem,
         "reused": outcome.reused,
         "reason": outcome.reason,

@@ -120,5 +120,5 @@ def describe(benchmark: BenchmarkFixture, timing: Timing) -> None:
         peak_memory=timing.own.memory,
         state_bytes=timing.own.state_bytes,
         busy_seconds=median(timing.own.busy),
-        **{f"times_{name}": timing.ratio(name) for name in NAMES},
+        **{f"times_{name.lower()}": timing.ratio(name) for name in NAMES},
     )

@@ -10,14 +10,15 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from queue import SimpleQueue
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.batch import Batch
 from selectivbench.errors import ProtocolError
-from selectivbench.metrics import divergence, element_hits, finite
-from selectivbench.profiles import Plan
+from selectivbench.metrics import divergence, element_hits, finite, score
+from selectivbench.profiles import Budget, EarlyStop, Plan
 from selectivbench.record import Evaluation, Point, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, Logits
 from selectivbench.seeds import Stream
@@ -30,36 +31,101 @@ LOGITS_AT_ONCE = 1 << 23
 LARGEST_BATCH = 256
 
 
-def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) -> tuple[Point, ...]:
-    """Train a child on every batch of the budget; the learning curve is what comes back."""
-    budget = plan.budget
-    validations = _evenly(budget.steps, budget.validations)
-    reports = validations | _evenly(budget.steps, REPORTS)  # a validation follows a report
-    held_out = _exam(data, "validation")
+def fit(
+    child: Child,
+    data: Dataset,
+    plan: Plan,
+    seed: int,
+    tracker: Tracker,
+    early: EarlyStop | None = None,
+) -> tuple[Point, ...]:
+    """Train a child on every batch of the budget; the learning curve is what comes back.
 
-    def send() -> None:
+    With ``early``, no batch is sent after a validation before its score is known, so that the number
+    of batches depends on scores and not on who was faster.
+    """
+    conversation = _Fit(child, plan.budget, _exam(data, "validation"), _Gate(early, data))
+    child.enter("fit", plan.budget.deadline)
+    points: tuple[Point, ...] = child.together(
+        lambda: conversation.send(data, seed), lambda: conversation.receive(tracker)
+    )
+    return points
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Both halves of one training, run at once: what is sent, and what comes back."""
+
+    child: Child
+    budget: Budget
+    held_out: Exam
+    gate: _Gate
+
+    @property
+    def validations(self) -> frozenset[int]:
+        return _evenly(self.budget.steps, self.budget.validations)
+
+    @property
+    def reports(self) -> frozenset[int]:
+        """A validation follows a report."""
+        return self.validations | _evenly(self.budget.steps, REPORTS)
+
+    def send(self, data: Dataset, seed: int) -> None:
+        budget, reports, validations = self.budget, self.reports, self.validations
         order = batch_order(data.sizes["train"], budget.batch_size, budget.steps, seed)
         for step, indices in enumerate(order, start=1):
-            child.train(data.batch("train", indices))
+            self.child.train(data.batch("train", indices))
             if step in reports:
-                child.report()
+                self.child.report()
             if step in validations:
-                held_out.ask(child)
+                self.held_out.ask(self.child)
+                if self.gate.closes():
+                    return
 
-    def receive() -> tuple[Point, ...]:
-        points = []
-        for step in sorted(reports):
-            _, loss = child.progress()
-            if not math.isfinite(loss):
-                raise ProtocolError(f"the training loss is {loss} by step {step}.")
-            accuracy = held_out.mark(child) if step in validations else None
-            tracker.point(step, budget.steps, loss, accuracy)
-            points.append(Point(step, loss, accuracy))
+    def receive(self, tracker: Tracker) -> tuple[Point, ...]:
+        points, validations = [], self.validations
+        with self.gate:
+            for step in sorted(self.reports):
+                _, loss = self.child.progress()
+                if not math.isfinite(loss):
+                    raise ProtocolError(f"the training loss is {loss} by step {step}.")
+                accuracy = self.held_out.mark(self.child) if step in validations else None
+                tracker.point(step, self.budget.steps, loss, accuracy)
+                points.append(Point(step, loss, accuracy))
+                if accuracy is not None and self.gate.judge(accuracy):
+                    break
         return tuple(points)
 
-    child.enter("fit", budget.deadline)
-    points: tuple[Point, ...] = child.together(send, receive)
-    return points
+
+class _Gate:
+    """Where the sender waits for a validation's verdict. Without a rule it stands open."""
+
+    def __init__(self, early: EarlyStop | None, data: Dataset) -> None:
+        self._early = early
+        self._levels = data.levels("validation") if early else None
+        self._scores: list[float] = []
+        self._verdicts: SimpleQueue[bool] = SimpleQueue()
+
+    def closes(self) -> bool:
+        """Wait for the verdict; True when no more is to be sent."""
+        return self._early is not None and self._verdicts.get()
+
+    def judge(self, accuracy: float) -> bool:
+        """Whether the training is over with this validation."""
+        if self._early is None or self._levels is None:
+            return False
+        self._scores.append(score(accuracy, self._levels.floor, self._levels.ceiling))
+        over = self._early.holds(self._scores)
+        self._verdicts.put(over)
+        return over
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._verdicts.put(
+            True
+        )  # nobody judges any more: a sender that waits must not wait for ever
 
 
 def pace(child: Child, data: Dataset, plan: Plan, seed: int) -> Mapping[str, float]:

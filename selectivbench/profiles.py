@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -51,6 +51,25 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class EarlyStop:
+    """A training may end once so many validations in a row scored within ``within`` of 1.
+
+    Equal for all entries, and blind to the test data: it looks at validation scores alone.
+
+    >>> [EarlyStop(0.01, 2).holds(scores) for scores in ([0.995], [0.995, 1.0], [0.995, 0.9, 1.0])]
+    [False, True, False]
+    """
+
+    within: float
+    validations: int
+
+    def holds(self, scores: Sequence[float]) -> bool:
+        """Whether the training is over after these validations."""
+        last = scores[-self.validations :]
+        return len(last) == self.validations and min(last) >= 1 - self.within
+
+
+@dataclass(frozen=True)
 class TimingSize:
     """What ``--selectiv-timing`` measures: each length in batches of about ``tokens`` tokens.
 
@@ -86,6 +105,8 @@ class Profile:
     """Predict in a second process, which gets the trained state and no training data: nothing can
     be learnt from test inputs, and nothing lives on outside the state."""
     timing: TimingSize = TimingSize()
+    early: EarlyStop | None = None
+    """When a training may end before its budget does; part of a record's budget where there is one."""
 
     def plan(self, task: str, steps: int | None = None) -> Plan:
         """The plan of a task name; ``steps`` cuts the budget (its warm-up is cut along)."""
@@ -157,6 +178,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             MappingProxyType({"selective_copy": _PAPER_COPY}),
             apart=True,
             timing=TimingSize(tuple(64 << i for i in range(9)), tokens=32_768),
+            early=EarlyStop(within=0.002, validations=3),
         ),
     }
 )

@@ -98,6 +98,11 @@ class Record:
     score: float | None = None
     evaluations: tuple[Evaluation, ...] = ()
     curve: tuple[Point, ...] = ()
+    validation: Evaluation | None = None
+    """The last validation, with the floor and ceiling that the curve's figures lie between; None where
+    the training is another task's, and in records from before it was kept."""
+    stopped_at: int | None = None
+    """The step at which the profile's rule ended the training early; None where it ran to its end."""
     parameters: int | None = None
     """As the harness counted them in the submission's process; compare ``saved_numbers``."""
     oversize: bool = False
@@ -143,6 +148,8 @@ class Record:
             data["entry"] = Entry(**_tuples(_known(data["entry"], Entry)))
             data["evaluations"] = tuple(Evaluation(**e) for e in data["evaluations"])
             data["curve"] = tuple(Point(**p) for p in data["curve"])
+            if data.get("validation") is not None:
+                data["validation"] = Evaluation(**data["validation"])
             data["isolation_notes"] = tuple(data.get("isolation_notes", ()))
             record = cls(**data)
         except (KeyError, TypeError, ValueError, RecursionError) as error:

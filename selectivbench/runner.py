@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,12 @@ class Job:
         lr = self.submission.train.get("lr", plan.budget.lr)
         return replace(plan, budget=replace(plan.budget, lr=lr))
 
+    @property
+    def budget(self) -> dict[str, Any]:
+        """What a record says of the budget: the plan, and when it may end early if it ever may."""
+        early = self.profile.early
+        return asdict(self.plan) | ({"early": asdict(early)} if early else {})
+
     def dataset(self, task: Task) -> Dataset:
         """The data of one of the tasks."""
         return task.dataset(self.profile.name, self.variant, self.seed)
@@ -64,7 +71,7 @@ class Job:
             profile=self.profile.name,
             seed=self.seed,
             device_class=self.device.name,
-            budget_digest=digest(asdict(self.plan)),
+            budget_digest=digest(self.budget),
             environment_digest=digest(machine.versions()),
         )
 
@@ -84,9 +91,13 @@ def run(
     try:
         with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
-            curve = timed(lambda: fit(child, data[job.tasks[0]], job.plan, job.seed, tracker))
+            early = job.profile.early
+            curve = timed(
+                lambda: fit(child, data[job.tasks[0]], job.plan, job.seed, tracker, early)
+            )
             clock.lap("fit")
-            draft = replace(draft, curve=curve)
+            stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
+            draft = replace(draft, curve=curve, stopped_at=stopped)
             state = trained_state(child) if job.profile.apart else None
             figures = _examined(job, child, data) if state is None else {}
             own = _pace(job, child, data)  # last: it trains on
@@ -116,7 +127,7 @@ def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> di
     """
     if job.profile.conformance:
         return {}
-    order = as_yardstick(order_of(job, data), "lstm")
+    order = as_yardstick(order_of(job, data), "LSTM")
     try:
         with opened(launcher, order) as child:
             return {f"reference_{name}": took for name, took in _pace(job, child, data).items()}
@@ -127,7 +138,7 @@ def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> di
 def as_yardstick(order: Order, name: str) -> Order:
     """The same order for a yardstick's layer."""
     source = yardsticks.source(name)
-    return replace(order, entry="yardstick", origin=f"{name}.py", source=source, kind="mixer")
+    return replace(order, entry="yardstick", origin=f"{name.lower()}.py", source=source, kind="mixer")
 
 
 def _examined(
@@ -183,7 +194,7 @@ def _draft(job: Job, launcher: Launcher) -> Record:
         status="error",
         isolation=launcher.level,
         isolation_notes=launcher.isolation.notes,
-        budget=asdict(job.plan),
+        budget=job.budget,
         environment=machine.versions(),
         machine=machine.describe(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -230,8 +241,18 @@ def _finished(
         ceiling=ceiling,
         metric=job.dataset(task).metric,
         score=score(accuracy, floor, ceiling),
+        validation=_validation(job, task, draft.curve),
     )
     return _conforming(record) if job.profile.conformance else judge(record)
+
+
+def _validation(job: Job, task: Task, curve: tuple[Point, ...]) -> Evaluation | None:
+    """The last validation with its floor and ceiling; a borrowed training's are not the task's."""
+    accuracies = [point.accuracy for point in curve if point.accuracy is not None]
+    if task is not job.tasks[0] or not accuracies:
+        return None
+    levels = job.dataset(task).levels("validation")
+    return Evaluation("validation", accuracies[-1], levels.floor, levels.ceiling)
 
 
 def _conforming(record: Record) -> Record:

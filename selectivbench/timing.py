@@ -173,7 +173,7 @@ def time_layers(job: TimingJob, launcher: Launcher) -> Timing:
         first = _Timed(stack.enter_context(opened(launcher, own)), job, own.kind)
         workers = {OWN: first}
         for name in yardsticks.NAMES:
-            order = job.order(yardsticks.source(name), f"{name}.py", "mixer")
+            order = job.order(yardsticks.source(name), f"{name.lower()}.py", "mixer")
             workers[name] = _Timed(stack.enter_context(opened(launcher, order)), job, "mixer")
         for turn in range(job.profile.timing.rounds):
             names = list(workers)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-NAMES = ("lstm", "attention")
+NAMES = ("LSTM", "attention")
 
 
 def source(name: str) -> str:
     """The text of one of ``NAMES``."""
-    return files(__package__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return files(__package__).joinpath(f"{name.lower()}.py").read_text(encoding="utf-8")

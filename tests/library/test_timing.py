@@ -55,7 +55,7 @@ def job(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("what", timing.WHAT)
 def test_three_layers_take_turns(server: ForkServer, job: Any, what: str) -> None:
     found = time_layers(job(what), server)
-    assert set(found.layers) == {"own", "lstm", "attention"}
+    assert set(found.layers) == {"own", "LSTM", "attention"}
     assert all(len(layer.seconds) == 3 for layer in found.layers.values())
     assert all(0 < s < 30 for layer in found.layers.values() for s in layer.seconds)
     assert found.batch == (2 if what == "decode" else 4)
@@ -78,7 +78,7 @@ def test_the_clock_is_the_controllers(server: ForkServer, job: Any) -> None:
 
 def test_more_work_is_seen_in_the_ratio(server: ForkServer, job: Any) -> None:
     found = time_layers(job("forward", "for _ in range(9): self.lstm(x)"), server)
-    ratio = found.ratio("lstm")
+    ratio = found.ratio("LSTM")
     assert ratio is not None
     assert 4 < ratio < 40
 
@@ -100,10 +100,10 @@ def test_ratios_are_of_the_same_moment() -> None:
     """A machine that is slower by the round leaves the ratio alone."""
     layers = {
         "own": timing.Measured((3.0, 30.0, 300.0), (2.0, 20.0, 200.0), 1),
-        "lstm": timing.Measured((1.0, 10.0, 100.0), (1.0, 10.0, 100.0), 1),
+        "LSTM": timing.Measured((1.0, 10.0, 100.0), (1.0, 10.0, 100.0), 1),
     }
     made = Timing("e", "s", "lite", "cpu", "train", 8, 4, "k", layers, None, "process")
-    assert made.ratio("lstm") == 2.0
+    assert made.ratio("LSTM") == 2.0
     assert made.ratio("attention") is None
     assert made.tokens_per_second == 8 * 4 / 30.0
 
