@@ -24,7 +24,7 @@ from selectivbench.sandbox.states import State
 from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
-from selectivbench.thresholds import judge
+from selectivbench.thresholds import conforming, judge
 
 Fit = Callable[[], tuple[Point, ...]]
 
@@ -138,7 +138,9 @@ def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> di
 def as_yardstick(order: Order, name: str) -> Order:
     """The same order for a yardstick's layer."""
     source = yardsticks.source(name)
-    return replace(order, entry="yardstick", origin=f"{name.lower()}.py", source=source, kind="mixer")
+    return replace(
+        order, entry="yardstick", origin=f"{name.lower()}.py", source=source, kind="mixer"
+    )
 
 
 def _examined(
@@ -243,7 +245,7 @@ def _finished(
         score=score(accuracy, floor, ceiling),
         validation=_validation(job, task, draft.curve),
     )
-    return _conforming(record) if job.profile.conformance else judge(record)
+    return conforming(record) if job.profile.conformance else judge(record)
 
 
 def _validation(job: Job, task: Task, curve: tuple[Point, ...]) -> Evaluation | None:
@@ -253,16 +255,6 @@ def _validation(job: Job, task: Task, curve: tuple[Point, ...]) -> Evaluation | 
         return None
     levels = job.dataset(task).levels("validation")
     return Evaluation("validation", accuracies[-1], levels.floor, levels.ceiling)
-
-
-def _conforming(record: Record) -> Record:
-    """Smoke's verdict: the training loss fell, from the first third of the curve to the last."""
-    losses = [point.loss for point in record.curve]
-    third = len(losses) // 3 if len(losses) >= 9 else 0  # fewer steps than that are noise
-    if not third or (last := np.mean(losses[-third:])) < (first := np.mean(losses[:third])):
-        return record
-    cause = f"the training loss did not fall: {first:.3f} at first, {last:.3f} at the end"
-    return replace(record, status="fail", cause=cause)
 
 
 class _Clock:
