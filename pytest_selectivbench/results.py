@@ -45,13 +45,14 @@ class Row:
     ceiling: float | None
     score: float | None
     seconds: float
-    steps_to_bar: int | None
     stem: str
     reused: bool
     reason: str
     expected_fail: bool
     splits: Mapping[str, float]
     """Score on each test split."""
+    steps_to_bar: int | None = None
+    """The first validation at the bar."""
 
 
 @dataclass(frozen=True)

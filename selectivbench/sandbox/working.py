@@ -59,7 +59,7 @@ class Working:
         busy = (_on_gpu if self.device == "cuda" else _on_cpu)(self.todo, repeats)
         peak = _peak(self.device)
         return {
-            "memory": max(0, peak - self.held) if peak else None,
+            "memory": max(0, peak - self.held) if peak else None,  # 0: it may not be looked at
             "busy": busy,
             "state_bytes": self.todo.state_bytes,
         }
