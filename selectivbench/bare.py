@@ -79,7 +79,7 @@ def loop(given: Prepared) -> float:
         if (step + 1) % every == 0:
             _predict(model, given.validation)
     _predict(model, given.test)
-    return float(loss)
+    return float(loss.detach())
 
 
 def _predict(model: nn.Module, inputs: Sequence[Tensor]) -> None:
