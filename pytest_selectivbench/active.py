@@ -14,13 +14,14 @@ import pytest
 from pytest_selectivbench import options, summary, timing_table
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
-from pytest_selectivbench.lab import Lab, manifest_path, spread_gpus, timing_path
+from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus, timing_path
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines, row_of
 from pytest_selectivbench.timings import PROPERTY as TIMED
 from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
+from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
 from selectivbench.timing import Timing
 
@@ -55,7 +56,8 @@ class ActivePlugin:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
             progress = Progress.on(sys.__stdout__) if sys.__stdout__ else Progress(None)
             launchers = Launchers(plan.device.kind, isolation)
-            config.stash[LAB] = Lab(store, launchers, settings.gate, progress)
+            models = Models(settings.out / FOLDER, settings.save, settings.from_saved)
+            config.stash[LAB] = Lab(store, launchers, settings.gate, progress, models)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:

@@ -10,19 +10,22 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from queue import SimpleQueue
+from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.anatomy import Anatomy, dissect
 from selectivbench.batch import Batch
+from selectivbench.checkpoints import UNKEPT, Progress
 from selectivbench.errors import ProtocolError
-from selectivbench.metrics import divergence, element_guesses, finite, score
+from selectivbench.metrics import divergence, element_guesses, finite
 from selectivbench.profiles import Budget, EarlyStop, Plan
 from selectivbench.record import Evaluation, Point, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, Logits
 from selectivbench.seeds import Stream
+from selectivbench.stopping import Gate
 from selectivbench.tasks.base import Dataset
 
 REPORTS = 20
@@ -38,93 +41,81 @@ def fit(
     plan: Plan,
     seed: int,
     tracker: Tracker,
+    progress: Progress = UNKEPT,
     early: EarlyStop | None = None,
 ) -> tuple[Point, ...]:
     """Train a child on every batch of the budget; the learning curve is what comes back.
 
-    With ``early``, no batch is sent after a validation before its score is known, so that the number
-    of batches depends on scores and not on who was faster.
+    ``progress`` may hold an earlier part of the same training, which is then not done again. With
+    ``early``, nothing is sent after a validation before its score is known, so that the number of
+    batches depends on scores and not on who was faster.
     """
-    conversation = _Fit(child, plan.budget, _exam(data, "validation"), _Gate(early, data))
+    begun = progress.resume(child)
+    training = _Training(child, plan.budget, progress, begun, Gate(early, data, begun))
+    held_out = _exam(data, "validation")
     child.enter("fit", plan.budget.deadline)
     points: tuple[Point, ...] = child.together(
-        lambda: conversation.send(data, seed), lambda: conversation.receive(tracker)
+        lambda: training.send(data, held_out, seed), lambda: training.receive(held_out, tracker)
     )
     return points
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """Both halves of one training, run at once: what is sent, and what comes back."""
+@dataclass(frozen=True, eq=False)
+class _Training:
+    """Both halves of a fit, which run at once: what is sent, and what comes back."""
 
     child: Child
     budget: Budget
-    held_out: Exam
-    gate: _Gate
+    progress: Progress
+    begun: tuple[Point, ...]
+    gate: Gate
 
-    @property
+    @cached_property
     def validations(self) -> frozenset[int]:
         return _evenly(self.budget.steps, self.budget.validations)
 
-    @property
+    @cached_property
     def reports(self) -> frozenset[int]:
         """A validation follows a report."""
         return self.validations | _evenly(self.budget.steps, REPORTS)
 
-    def send(self, data: Dataset, seed: int) -> None:
-        budget, reports, validations = self.budget, self.reports, self.validations
-        order = batch_order(data.sizes["train"], budget.batch_size, budget.steps, seed)
-        for step, indices in enumerate(order, start=1):
+    @property
+    def left(self) -> range:
+        """The steps that are still to be done."""
+        done = self.begun[-1].step if self.begun else 0
+        return range(done + 1, 0 if self.gate.over else self.budget.steps + 1)
+
+    def send(self, data: Dataset, held_out: Exam, seed: int) -> None:
+        size = self.budget.samples or data.sizes["train"]
+        order = batch_order(size, self.budget.batch_size, self.budget.steps, seed)
+        left = self.left
+        for step, indices in zip(left, islice(order, left.start - 1, None), strict=False):
             self.child.train(data.batch("train", indices))
-            if step in reports:
+            if step in self.reports:
                 self.child.report()
-            if step in validations:
-                self.held_out.ask(self.child)
+            if step in self.validations:
+                held_out.ask(self.child)
                 if self.gate.closes():
                     return
+            if step in self.reports and self.progress.due(step):
+                self.child.ask_checkpoint()
 
-    def receive(self, tracker: Tracker) -> tuple[Point, ...]:
-        points, validations = [], self.validations
+    def receive(self, held_out: Exam, tracker: Tracker) -> tuple[Point, ...]:
+        points = list(self.begun)
         with self.gate:
-            for step in sorted(self.reports):
+            for step in sorted(self.reports.intersection(self.left)):
                 _, loss = self.child.progress()
                 if not math.isfinite(loss):
                     raise ProtocolError(f"the training loss is {loss} by step {step}.")
-                accuracy = self.held_out.mark(self.child).figure if step in validations else None
+                validated = step in self.validations
+                accuracy = held_out.mark(self.child).figure if validated else None
                 tracker.point(step, self.budget.steps, loss, accuracy)
                 points.append(Point(step, loss, accuracy))
-                if accuracy is not None and self.gate.judge(accuracy):
+                if self.gate.judge(accuracy):
                     break
+                if self.progress.was_due(step):
+                    self.progress.keep(self.child.checkpoint(), points)
         return tuple(points)
-
-
-class _Gate:
-    """Where the sender waits for a validation's verdict. Without a rule it stands open."""
-
-    def __init__(self, early: EarlyStop | None, data: Dataset) -> None:
-        self._early = early
-        self._levels = data.levels("validation") if early else None
-        self._scores: list[float] = []
-        self._verdicts: SimpleQueue[bool] = SimpleQueue()
-
-    def closes(self) -> bool:
-        """Wait for the verdict; True when no more is to be sent."""
-        return self._early is not None and self._verdicts.get()
-
-    def judge(self, accuracy: float) -> bool:
-        """Whether the training is over with this validation."""
-        if self._early is None or self._levels is None:
-            return False
-        self._scores.append(score(accuracy, self._levels.floor, self._levels.ceiling))
-        over = self._early.holds(self._scores)
-        self._verdicts.put(over)
-        return over
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        self._verdicts.put(True)  # nobody judges any more: no sender may wait for it
 
 
 def pace(child: Child, data: Dataset, plan: Plan, seed: int) -> Mapping[str, float]:
@@ -165,7 +156,7 @@ def _seconds(do: Callable[[], None]) -> float:
 def evaluate(child: Child, data: Dataset) -> tuple[Evaluation, ...]:
     """The figure of every test split of a dataset, each with its floor and ceiling."""
     child.enter("predict", PREDICT_DEADLINE)
-    return tuple(_evaluation(child, data, split) for split in data.evaluations)
+    return tuple(_evaluation(child, data, split) for split in (*data.evaluations, *data.reported))
 
 
 def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -241,7 +232,8 @@ def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
     marks: Marks = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
     levels = data.levels(split)
     anatomy = _anatomy(data, split, marks)
-    return Evaluation(split, marks.figure, levels.floor, levels.ceiling, anatomy)
+    scored = split in data.evaluations
+    return Evaluation(split, marks.figure, levels.floor, levels.ceiling, anatomy, scored)
 
 
 def _anatomy(data: Dataset, split: str, marks: Marks) -> Anatomy | None:

@@ -118,7 +118,7 @@ def case(job: Job, launcher: Launcher) -> tuple[float, float]:
     data = job.dataset(task)
     order = order_of(job, {task: data})
     with opened(launcher, order) as first:
-        fit(first, data, job.plan, job.seed, NullTracker(), job.profile.early)
+        fit(first, data, job.plan, job.seed, NullTracker(), early=job.profile.early)
         state = trained_state(first)
     with opened(launcher, order) as second:
         second.load(state)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, evidence, overhead
+from selectivbench.cli import audit, data, evidence, overhead, train
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit, evidence, overhead)
+FAMILIES = (data, train, audit, evidence, overhead)
 """One file for each family of commands; its ``add`` registers them."""
 
 

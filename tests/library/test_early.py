@@ -17,6 +17,7 @@ from selectivbench.record import Evaluation, Point, Record, digest
 from selectivbench.runner import Job, run
 from selectivbench.sandbox.launch import ForkServer
 from selectivbench.submission import load
+from selectivbench.stopping import Gate
 from selectivbench.tasks.selective_copy import SelectiveCopyData, Size
 from selectivbench.thresholds import bar_for, steps_to_bar
 from selectivbench.tracking import NullTracker
@@ -196,3 +197,18 @@ def test_steps_to_a_bar_that_cannot_be_known(a_record: Record) -> None:
     assert steps_to_bar(record) is None
     smoke = replace(a_record, identity=replace(a_record.identity, profile="smoke"))
     assert steps_to_bar(smoke) is None
+
+
+def test_an_interrupted_training_that_was_over_is_not_gone_on_with(job: Any) -> None:
+    """The scores before the interruption count; three at the ceiling end it at once."""
+    data = job(early(0.1)).dataset(Small())
+    whole = tuple(Point(4 * i, 0.1, accuracy) for i, accuracy in enumerate((0.2, 1.0, 1.0), 1))
+    assert Gate(EarlyStop(0.1, 2), data, whole).over
+    assert not Gate(EarlyStop(0.1, 2), data, whole[:2]).over
+    gate = Gate(EarlyStop(0.1, 2), data, whole[:2])
+    assert gate.judge(1.0)
+    assert gate.closes()
+    free = Gate(None, data, whole)
+    assert not free.over
+    assert not free.judge(1.0)
+    assert not free.closes()  # and does not wait
