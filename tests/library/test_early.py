@@ -16,8 +16,8 @@ from selectivbench.profiles import PROFILES, EarlyStop, Profile, get_profile
 from selectivbench.record import Evaluation, Point, Record, digest
 from selectivbench.runner import Job, run
 from selectivbench.sandbox.launch import ForkServer
-from selectivbench.submission import load
 from selectivbench.stopping import Gate
+from selectivbench.submission import load
 from selectivbench.tasks.selective_copy import SelectiveCopyData, Size
 from selectivbench.thresholds import bar_for, steps_to_bar
 from selectivbench.tracking import NullTracker
