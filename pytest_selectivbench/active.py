@@ -91,7 +91,7 @@ class ActivePlugin:
         if not self.only:
             return
         kept = [item for item in items if item.nodeid.startswith(self.only)]
-        dropped = [item for item in items if item not in kept]
+        dropped = [item for item in items if not item.nodeid.startswith(self.only)]
         if not kept:
             raise pytest.UsageError(f"no case is called {', '.join(self.only)}")
         if dropped:

@@ -137,8 +137,7 @@ class Record:
     evaluations: tuple[Evaluation, ...] = ()
     curve: tuple[Point, ...] = ()
     validation: Evaluation | None = None
-    """The last validation, with the floor and ceiling that the curve's figures lie between; None where
-    the training is another task's, and in records from before it was kept."""
+    """The last one, with the curve's floor and ceiling; None where another task's training is used."""
     stopped_at: int | None = None
     """The step at which the profile's rule ended the training early; None where it ran to its end."""
     parameters: int | None = None

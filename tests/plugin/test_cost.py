@@ -43,7 +43,8 @@ def test_collection_of_many_cases_is_quick_and_imports_no_torch(measured, folder
     (models := folder / "models").mkdir()
     for number in range(40):
         (models / f"linear{number}.py").write_text(f"# {number}\n{LINEAR}")
-    empty, _, _ = measured("--version", "--version")
+    (folder / "test_one.py").write_text("def test_one():\n    pass\n")
+    empty, _, _ = measured("--collect-only", "-q", "test_one.py")
     names = "selective_copy,noisy_gaps,gap_extrapolation,distractors,memorization"
     many = f"--selectiv-tasks={names},next_symbol,mqar,induction"
     cpu, peak, torch = measured(
