@@ -8,10 +8,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, evidence, overhead, train
+from selectivbench.cli import (
+    audit,
+    data,
+    evidence,
+    lr_curve,
+    overhead,
+    sweep,
+    train,
+)
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, train, audit, evidence, overhead)
+FAMILIES = (
+    data,
+    train,
+    lr_curve,
+    sweep,
+    audit,
+    evidence,
+    overhead,
+)
 """One file for each family of commands; its ``add`` registers them."""
 
 
