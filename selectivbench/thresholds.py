@@ -56,8 +56,9 @@ def steps_to_bar(record: Record) -> int | None:
     who = record.identity
     bar = bar_for(who.task, who.profile, who.variant)
     levels = record.validation
-    if levels is None and [e.split for e in record.evaluations] == ["test"]:
-        levels = record.evaluations[0]
+    scored = [part for part in record.evaluations if part.scored]
+    if levels is None and [part.split for part in scored] == ["test"]:
+        levels = scored[0]
     if bar is None or levels is None:
         return None
     wanted = levels.floor + bar.bar * (levels.ceiling - levels.floor)
