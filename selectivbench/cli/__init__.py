@@ -14,6 +14,7 @@ from selectivbench.cli import (
     evidence,
     lr_curve,
     overhead,
+    plot,
     sweep,
     train,
 )
@@ -27,6 +28,7 @@ FAMILIES = (
     audit,
     evidence,
     overhead,
+    plot,
 )
 """One file for each family of commands; its ``add`` registers them."""
 
