@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,13 +13,16 @@ import pytest
 from pytest_selectivbench import options, summary
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
-from pytest_selectivbench.lab import Lab, manifest_path, spread_gpus
-from pytest_selectivbench.progress import Progress
+from pytest_selectivbench.lab import Lab, manifest_path, spread_gpus, trackings
 from pytest_selectivbench.results import Row, lines, row_of
 from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.store import RecordStore
+from selectivbench.tracking.mirror import Mirrored
+
+TROUBLES = "selectivbench_troubles"
+"""What a worker sends its controller in the end; one JSON string, since xdist takes primitives only."""
 
 
 class ActivePlugin:
@@ -37,6 +39,8 @@ class ActivePlugin:
         self.settings, self.plan, self.isolation = settings, plan, isolation
         self.only, self.worker = only, worker
         self.rows: dict[str, Row] = {}
+        self.troubles: list[str] = []
+        self.began = time.time()
 
     @classmethod
     def of(cls, config: pytest.Config) -> ActivePlugin:
@@ -50,9 +54,9 @@ class ActivePlugin:
         spread_gpus(workerinput, plan.device.kind, gpu_count())
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
-            progress = Progress.on(sys.__stdout__) if sys.__stdout__ else Progress(None)
             launchers = Launchers(plan.device.kind, isolation)
-            config.stash[LAB] = Lab(store, launchers, settings.gate, progress)
+            tracking = trackings(settings.out, settings.wandb)
+            config.stash[LAB] = Lab(store, launchers, settings.gate, tracking)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:
@@ -112,9 +116,18 @@ class ActivePlugin:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """End the children; a run that looks green must have every record it was to give."""
         if LAB in session.config.stash:
-            session.config.stash[LAB].close()
+            lab = session.config.stash[LAB]
+            lab.close()
+            self.troubles += lab.tracking.troubles
+        if self.worker:
+            session.config.workeroutput[TROUBLES] = json.dumps(self.troubles)  # type: ignore[attr-defined]
         if not self.worker and session.exitstatus == pytest.ExitCode.OK and self._missing(session):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what an xdist worker could not track."""
+        self.troubles += json.loads(getattr(node, "workeroutput", {}).get(TROUBLES, "[]"))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
@@ -128,9 +141,12 @@ class ActivePlugin:
             terminalreporter.section("SelectivBench")
             for line in summary.table(found, summary.reference_records()):
                 terminalreporter.write_line(line)
-            for line in (*summary.curves(found), *summary.reasons(found)):
+            said = (*summary.curves(found), *summary.losses(found), *summary.reasons(found))
+            for line in (*said, *self._runs(config.invocation_params.dir)):
                 terminalreporter.write_line(line)
             terminalreporter.write_line(f"records: {self.settings.out}")
+        for trouble in dict.fromkeys(self.troubles):
+            terminalreporter.write_line(f"not tracked: {trouble}", yellow=True)
         for name in self._missing(config):
             terminalreporter.write_line(f"no record: {name}", red=True)
 
@@ -138,6 +154,13 @@ class ActivePlugin:
     def pytest_benchmark_update_machine_info(self, machine_info: dict[str, Any]) -> None:
         """A report may be published; the machine's name is nobody's business."""
         machine_info["node"] = "redacted"
+
+    def _runs(self, here: Path) -> list[str]:
+        """Where the W&B runs of this session are."""
+        session = self.settings.out / "session"
+        stems = {row.stem for row in self.rows.values()}
+        made = [m for stem in sorted(stems) if (m := Mirrored.since(session, stem, self.began))]
+        return summary.runs(made, here)
 
     def _missing(self, run: pytest.Session | pytest.Config) -> list[str]:
         """Expected cases that gave no record, where the run was not cut short on purpose."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,15 @@ from pytest_selectivbench.cases import Case, case_name
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Outcome
 from selectivbench import runner
-from selectivbench.record import Point, Record, Tracker
+from selectivbench.errors import UsageError, explain
+from selectivbench.record import Point, Record
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.store import RecordStore
 from selectivbench.tasks import Task
+from selectivbench.tracking import Tracking
+from selectivbench.tracking.events import Events
+from selectivbench.tracking.mirror import Wandb
+from selectivbench.tracking.together import Together
 from selectivbench.validity import Examination
 
 
@@ -31,36 +37,35 @@ class Lab:
     store: RecordStore
     launchers: Launchers
     gate: bool
-    progress: Progress
+    tracking: Together
     _examinations: dict[str, Examination] = field(default_factory=dict)
 
-    def outcome(
-        self, job: runner.Job, task: Task, tracker: Tracker, request: pytest.FixtureRequest
-    ) -> Outcome:
+    def outcome(self, job: runner.Job, task: Task, request: pytest.FixtureRequest) -> Outcome:
         """The record of a case: re-used, or trained by whichever case of the training comes first."""
         identity = job.identity(task)
         with self.store.lock(job.identity(job.tasks[0]).key):
             found = self.store.find(identity)
             if found.record is not None:
+                self.tracking.known(found.record, job.submission.source)
                 return Outcome(found.record, True, found.reason)
             timer = _Timer(request, f"{job.submission.id} {case_name(job)}", job.tasks[0].id)
-            records = runner.run(job, self.launchers.of(job.submission.imports), tracker, timer)
-            self.store.write_source(job.submission.sha256, job.submission.source)
-            for record in records:
-                self.store.write(record)
-                tracker.done(record)
+            records = self._trained(job, timer)
         record = next(record for record in records if record.identity == identity)
         timer.describe(record)
         return Outcome(record, False, found.reason)
 
-    @contextmanager
-    def announced(self, case: Case) -> Iterator[Tracker]:
-        """A live line on the terminal while a case runs, gone after it."""
-        self.progress.begin(case.name)
+    def _trained(self, job: runner.Job, timer: _Timer) -> tuple[Record, ...]:
+        tracker = self.tracking.follow(job.start)
         try:
-            yield self.progress
+            launcher = self.launchers.of(job.submission.imports)
+            records = runner.run(job, launcher, tracker, timer)
+            self.store.write_source(job.submission.sha256, job.submission.source)
+            for record in records:
+                self.store.write(record)
+                tracker.done(record)
         finally:
-            self.progress.clear()
+            tracker.end()
+        return records
 
     def report(self, case: Case, outcome: Outcome) -> None:
         """Send the row to wherever the summary is made (another process, under xdist)."""
@@ -77,8 +82,9 @@ class Lab:
         return self._examinations[key]
 
     def close(self) -> None:
-        """End every launcher and its children."""
+        """End every launcher and its children, and what follows the cases."""
         self.launchers.close()
+        self.tracking.close()
 
 
 class _Timer:
@@ -118,6 +124,19 @@ def spread_gpus(workerinput: dict[str, str] | None, device: str, gpus: int) -> N
     if workerinput and device == "cuda" and gpus > 1 and "CUDA_VISIBLE_DEVICES" not in os.environ:
         number = int("".join(filter(str.isdecimal, workerinput["workerid"])) or 0)
         os.environ["CUDA_VISIBLE_DEVICES"] = str(number % gpus)
+
+
+def trackings(out: Path, project: str) -> Together:
+    """What follows the cases of a session whose records go to ``out``."""
+    session = out / "session"
+    members: list[Tracking] = [Progress.on(sys.__stdout__), Events(session)]
+    if project:
+        spec = find_spec("wandb")
+        if spec is None or spec.origin is None:  # a folder of runs is no package
+            remedy = "pip install 'selectivbench[wandb]'"
+            raise UsageError(explain("--selectiv-wandb", "no wandb", "an installed wandb", remedy))
+        members.append(Wandb(project, session))
+    return Together(members)
 
 
 def manifest_path(out: Path) -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from selectivbench import __version__, audit, catalogue, template
+from selectivbench import __version__, audit, catalogue, template, watch
 from selectivbench.errors import SelectivError
 from selectivbench.sandbox import levels
 
@@ -36,9 +36,18 @@ def _parser() -> argparse.ArgumentParser:
     new = commands.add_parser("new", help="write a submission that runs, to start from")
     new.add_argument("path", type=Path, metavar="mine.py")
     new.set_defaults(run=lambda arguments: template.write(arguments.path))
+    _add_watch(commands.add_parser("watch", help="follow the trainings of a run that goes on"))
     _add_data(commands)
     _add_audit(commands.add_parser("audit", help="run on secret seeds and compare"))
     return parser
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    records = Path(".selectivbench/records")
+    parser.add_argument("records", nargs="?", type=Path, default=records, metavar="DIR",
+                        help=f"the records folder (default: {records})")  # fmt: skip
+    parser.add_argument("--once", action="store_true", help="print the table once")
+    parser.set_defaults(run=lambda given: watch.watch(given.records, sys.stdout, given.once))
 
 
 def _add_data(commands: Commands) -> None:

@@ -25,6 +25,7 @@ from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
 from selectivbench.thresholds import judge
+from selectivbench.tracking import Start
 
 Fit = Callable[[], tuple[Point, ...]]
 
@@ -67,6 +68,26 @@ class Job:
             device_class=self.device.name,
             budget_digest=digest(asdict(self.plan)),
             environment_digest=digest(machine.versions()),
+        )
+
+    @property
+    def entry(self) -> Entry:
+        """What the submission says of itself."""
+        said = self.submission
+        return Entry(
+            said.id, said.name, said.kind, said.paper, said.authors, said.tags, said.expected_fail
+        )
+
+    @property
+    def start(self) -> Start:
+        """What followers are told before the first step."""
+        return Start(
+            identity=self.identity(self.tasks[0]),
+            entry=self.entry,
+            tasks=tuple(task.id for task in self.tasks),
+            steps=self.plan.budget.steps,
+            budget=asdict(self.plan),
+            source=self.submission.source,
         )
 
 
@@ -165,19 +186,9 @@ def order_of(job: Job, data: Mapping[Task, Dataset]) -> Order:
 
 def _draft(job: Job, launcher: Launcher) -> Record:
     """What is known before anything ran."""
-    submission = job.submission
-    entry = Entry(
-        submission.id,
-        submission.name,
-        submission.kind,
-        submission.paper,
-        submission.authors,
-        submission.tags,
-        submission.expected_fail,
-    )
     return Record(
         identity=job.identity(job.tasks[0]),
-        entry=entry,
+        entry=job.entry,
         status="error",
         isolation=launcher.level,
         isolation_notes=launcher.isolation.notes,
