@@ -19,6 +19,9 @@ from leaderboard.view import HERE, key_label, key_order, level, task_title
 Context = dict[str, Any]
 
 
+VERIFIED = "every record scored by the trusted workflow, every task audited on secret seeds"
+
+
 @dataclass(frozen=True)
 class Heading:
     """One column of the index."""
@@ -100,7 +103,7 @@ def _columns(keys: Sequence[Key]) -> list[Heading]:
         Heading("train", "Train speed", "relative to the reference timed in the same run"),
         Heading("infer", "Infer speed", "relative to the reference timed in the same run"),
         Heading("tags", "Family", "what kind of layer", numeric=False, ascending=True),
-        Heading("verified", "Verified", "scored by the trusted workflow", False, ascending=True),
+        Heading("verified", "Verified", VERIFIED, False, ascending=True),
         Heading("date", "Date", "of the newest record, UTC", numeric=False),
     ]
 

@@ -16,8 +16,10 @@ from selectivbench.record import Record
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,79}")
 TASK = re.compile(r"[a-z0-9_]{1,60}-v[0-9]{1,4}")
 DIGEST = re.compile(r"[0-9a-f]{8,64}")
+CHECK = re.compile(r"[a-z][a-z-]{0,39}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
+MOST_FINDINGS = 40
 LARGEST = 1e15
 """No time, size or count of a real run comes near; beyond it float64 no longer counts in ones."""
 LONGEST = 20_000
@@ -65,6 +67,7 @@ def _texts(record: Record) -> Iterator[tuple[str, str]]:
     yield from (("name", entry.name), ("paper", entry.paper), ("authors", entry.authors))
     yield from (("entry.tags", tag) for tag in (*entry.tags, *entry.expected_fail))
     yield from (("evaluations", part.split) for part in record.evaluations)
+    yield from (("validity", finding.text) for finding in record.validity)
 
 
 def _leaf(path: str, leaf: Any) -> None:
@@ -96,6 +99,14 @@ def _bounds(record: Record) -> None:
     """The sizes that ``Record.from_json`` leaves open; the types are right already."""
     for tag in (*record.entry.tags, *record.entry.expected_fail):
         _want(len(tag) <= 80, "entry.tags", tag, "texts of at most 80")
+    _want(
+        len(record.validity) <= MOST_FINDINGS,
+        "validity",
+        len(record.validity),
+        f"at most {MOST_FINDINGS} findings",
+    )
+    for finding in record.validity:
+        _want(bool(CHECK.fullmatch(finding.check)), "check", finding.check, "small letters and -")
     for name in ("parameters", "state_size", "peak_memory"):
         value = getattr(record, name)
         _want(value is None or 0 <= value <= LARGEST, name, value, f"0 to {LARGEST:g}, or null")

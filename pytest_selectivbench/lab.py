@@ -15,11 +15,12 @@ import pytest
 
 from pytest_selectivbench import results
 from pytest_selectivbench.cases import Case, case_name
+from pytest_selectivbench.neighbours import neighbours
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Outcome
 from selectivbench import runner
 from selectivbench.errors import UsageError, explain
-from selectivbench.record import Point, Record
+from selectivbench.record import Finding, Point, Record
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.store import RecordStore
 from selectivbench.tasks import Task
@@ -60,12 +61,12 @@ class Lab:
             launcher = self.launchers.of(job.submission.imports)
             records = runner.run(job, launcher, tracker, timer)
             self.store.write_source(job.submission.sha256, job.submission.source)
-            for record in records:
-                self.store.write(record)
+            kept = tuple(self.store.write(record) for record in records)
+            for record in kept:
                 tracker.done(record)
         finally:
             tracker.end()
-        return records
+        return kept
 
     def report(self, case: Case, outcome: Outcome) -> None:
         """Send the row to wherever the summary is made (another process, under xdist)."""
@@ -73,12 +74,19 @@ class Lab:
             (results.PROPERTY, json.dumps(results.row(outcome, case.expected_fail)))
         )
 
-    def examination(self, job: runner.Job) -> Examination:
-        """The validity checks of a submission; what they share is done once."""
+    def examined(self, job: runner.Job, check: str) -> Finding:
+        """What a validity check finds of a submission, kept with its records too."""
+        finding = self._examination(job).find(check)
+        self.store.note(job.identity(job.tasks[0]), finding)
+        return finding
+
+    def _examination(self, job: runner.Job) -> Examination:
+        """What the checks of a submission share is done once."""
         key = job.submission.sha256
         if key not in self._examinations:
             launcher = self.launchers.of(job.submission.imports)
-            self._examinations[key] = Examination.of(job, launcher)
+            others = neighbours(job.submission.path)
+            self._examinations[key] = Examination.of(job, launcher, others)
         return self._examinations[key]
 
     def close(self) -> None:

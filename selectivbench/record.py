@@ -21,6 +21,16 @@ from selectivbench.errors import RecordError, Status, explain
 SCHEMA_VERSION = 1
 
 STATUSES: tuple[str, ...] = get_args(Status)
+CHECKS = (
+    "causality",
+    "batch-independence",
+    "determinism",
+    "similarity",
+    "embedded-weights",
+    "state-bound",
+    "shuffled-labels",
+)
+"""Every validity check, in the order in which they run; a verified result has them all."""
 REUSED = ("pass", "fail", "invalid")
 """Statuses that a second run takes from the cache; any other is tried again."""
 
@@ -49,6 +59,16 @@ class Identity:
         """File name without its ending; readable first, unique last."""
         parts = (self.entry, self.task, self.variant, self.profile, f"seed{self.seed}")
         return "-".join((*parts, self.key))
+
+    @property
+    def examined(self) -> dict[str, str]:
+        """What findings of validity checks are about: any task, seed and budget of it."""
+        return {
+            "source_sha256": self.source_sha256,
+            "profile": self.profile,
+            "device_class": self.device_class,
+            "environment_digest": self.environment_digest,
+        }
 
 
 @dataclass(frozen=True)
@@ -81,6 +101,19 @@ class Point:
     step: int
     loss: float
     accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one validity check found; ``text`` says it with numbers."""
+
+    check: str
+    ok: bool
+    text: str
+
+    def __str__(self) -> str:
+        """Which check, whether it holds, and the numbers."""
+        return f"{self.check} {'holds' if self.ok else 'does not hold'}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -117,6 +150,9 @@ class Record:
     """none, process, landlock or namespaces: levels 0 to 3, each with all before it."""
     isolation_notes: tuple[str, ...] = ()
     """What this machine could not give."""
+    validity: tuple[Finding, ...] = ()
+    """What the validity checks of the submission found, in this profile and environment; empty where
+    none was run. One that does not hold makes the result invalid."""
     verified: bool = False
     budget: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -144,6 +180,7 @@ class Record:
             data["evaluations"] = tuple(Evaluation(**e) for e in data["evaluations"])
             data["curve"] = tuple(Point(**p) for p in data["curve"])
             data["isolation_notes"] = tuple(data.get("isolation_notes", ()))
+            data["validity"] = tuple(Finding(**f) for f in data.get("validity", ()))
             record = cls(**data)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise RecordError(f"not a record: {type(error).__name__}: {error}") from error
@@ -203,7 +240,7 @@ def _check(part: Any) -> None:
                 _check(inner)
 
 
-_PARTS = (Identity, Entry, Evaluation, Point)
+_PARTS = (Identity, Entry, Evaluation, Point, Finding)
 
 
 @cache

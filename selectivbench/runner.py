@@ -24,7 +24,7 @@ from selectivbench.sandbox.states import State
 from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
-from selectivbench.thresholds import judge
+from selectivbench.thresholds import conforming, judge
 from selectivbench.tracking import Start
 
 Fit = Callable[[], tuple[Point, ...]]
@@ -240,17 +240,7 @@ def _finished(
         metric=job.dataset(task).metric,
         score=score(accuracy, floor, ceiling),
     )
-    return _conforming(record) if job.profile.conformance else judge(record)
-
-
-def _conforming(record: Record) -> Record:
-    """Smoke's verdict: the training loss fell, from the first third of the curve to the last."""
-    losses = [point.loss for point in record.curve]
-    third = len(losses) // 3 if len(losses) >= 9 else 0  # fewer steps than that are noise
-    if not third or (last := np.mean(losses[-third:])) < (first := np.mean(losses[:third])):
-        return record
-    cause = f"the training loss did not fall: {first:.3f} at first, {last:.3f} at the end"
-    return replace(record, status="fail", cause=cause)
+    return conforming(record) if job.profile.conformance else judge(record)
 
 
 class _Clock:

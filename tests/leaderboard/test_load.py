@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from leaderboard.load import frame, load
+from leaderboard.load import frame, load, record_files
 from selectivbench.errors import UsageError
+from selectivbench.record import Finding
 from selectivbench.thresholds import Bar
 from tests.leaderboard import made
 
@@ -60,6 +61,21 @@ def test_the_verdict_is_recomputed_from_score_and_bar(
     assert case.record.status == wanted
 
 
+def test_a_check_that_does_not_hold_makes_a_result_invalid(tmp_path: Path) -> None:
+    broken = Finding("causality", False, "change 2, allowed: 0.0001")
+    made.write(tmp_path, [made.record(score=0.99, validity=(broken,))])
+    (case,) = load([tmp_path]).cases
+    assert (case.record.status, case.record.cause) == ("invalid", f"{broken}.")
+
+
+def test_what_lies_beside_the_records_is_none(tmp_path: Path) -> None:
+    made.write(tmp_path, [made.record()])
+    for name in ("session", "validity", "audits"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "some.json").write_text("{}", encoding="utf-8")
+    assert [path.parent for path in record_files(tmp_path)] == [tmp_path]
+
+
 def test_without_a_bar_the_recorded_verdict_stays(tmp_path: Path) -> None:
     folder = made.write(tmp_path, [made.record(status="fail", score=0.99)])
     assert load([folder], no_bars).cases[0].record.status == "fail"
@@ -100,6 +116,10 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
                    "evaluations"),
     "empty split": (("evaluations",), [dict.fromkeys(("split", "accuracy", "floor", "ceiling"))],
                        "split"),
+    "check with markup": (("validity",), [{"check": "<b>", "ok": True, "text": ""}], "check"),
+    "flood of findings": (("validity",), [{"check": "a", "ok": True, "text": ""}] * 41, "at most 40"),
+    "flood in a finding": (("validity",), [{"check": "a", "ok": True, "text": "x" * 20_001}],
+                           "20001 characters"),
     "seconds as a list": (("seconds",), [], "seconds"),
     "huge in machine": (("machine", "cores"), 10**30, "machine.cores"),
 }  # fmt: skip

@@ -18,6 +18,7 @@ from selectivbench.record import (
     STATUSES,
     Entry,
     Evaluation,
+    Finding,
     Identity,
     Point,
     Record,
@@ -28,12 +29,13 @@ from selectivbench.record import (
 SCHEMA = {
     Record: """identity entry status cause metric accuracy floor ceiling score evaluations curve
         parameters oversize saved_numbers state_size seconds peak_memory baseline_memory isolation
-        isolation_notes verified budget environment machine created schema""",
+        isolation_notes validity verified budget environment machine created schema""",
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",
     Evaluation: "split accuracy floor ceiling",
     Point: "step loss accuracy",
+    Finding: "check ok text",
 }
 
 
@@ -52,6 +54,12 @@ def test_round_trip(a_record: Record) -> None:
     again = Record.from_json(a_record.to_json())
     assert again == a_record
     assert again.to_json() == a_record.to_json()
+
+
+def test_a_record_from_before_there_were_findings_has_none(a_record: Record) -> None:
+    data = json.loads(a_record.to_json())
+    del data["validity"]
+    assert Record.from_json(json.dumps(data)).validity == ()
 
 
 def test_round_trip_of_a_case_that_got_nowhere(a_record: Record) -> None:
@@ -140,6 +148,9 @@ def test_a_text_that_is_no_record_is_refused(text: str) -> None:
         ("curve", [[1, 2]], "TypeError"),
         ("curve.0.loss", "low", "loss"),
         ("curve.0.step", 1.5, "step"),
+        ("validity", None, "TypeError"),
+        ("validity", [{"check": "causality"}], "TypeError"),
+        ("validity", [{"check": "causality", "ok": 1, "text": ""}], "ok"),
     ],
 )
 def test_a_hostile_value_is_refused(a_record: Record, path: str, value: Any, words: str) -> None:

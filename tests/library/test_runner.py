@@ -22,6 +22,7 @@ from selectivbench.submission import load
 from selectivbench.tasks import TASKS, Levels
 from selectivbench.tasks.selective_copy import SelectiveCopy, SelectiveCopyData, Size
 from selectivbench.template import write
+from selectivbench.thresholds import conforming
 from selectivbench.tracking import NullTracker
 
 MIXER = """
@@ -310,6 +311,6 @@ def test_smokes_verdict_is_a_falling_loss(
     a_record: Record, losses: list[float], status: str
 ) -> None:
     curve = tuple(Point(i, loss) for i, loss in enumerate(losses, start=1))
-    judged = runner._conforming(replace(a_record, curve=curve))
+    judged = conforming(replace(a_record, curve=curve))
     assert judged.status == status
     assert ("did not fall" in judged.cause) == (status == "fail")
