@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from leaderboard.audits import AUDITS, read_audit
 from leaderboard.validate import check, clip
+from selectivbench.anatomy import Anatomy, merged
 from selectivbench.audited import Audited
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import Point, Record
@@ -32,7 +33,7 @@ BarOf = Callable[[str, str, str], Bar | None]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One record as the site needs it in memory: its learning curve stays in the file.
+    """One record as the site needs it in memory: its curve and anatomies stay in the file.
 
     sha: of the file's bytes. moment: ``created`` in UTC, comparable as text.
     """
@@ -46,6 +47,16 @@ class Case:
         """The record's learning curve, read from the file again."""
         data = json.loads(self.path.read_text(encoding="utf-8"))
         return tuple(Point(**point) for point in data["curve"])
+
+    def whole(self) -> Record:
+        """The record with all that stayed in the file."""
+        kept = Record.from_json(self.path.read_text(encoding="utf-8"))
+        return replace(self.record, curve=kept.curve, evaluations=kept.evaluations)
+
+    def anatomy(self) -> Anatomy | None:
+        """Of all splits together; None where the record has none."""
+        parts = [e.anatomy for e in self.whole().evaluations if e.anatomy is not None]
+        return merged(parts) if parts else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +154,8 @@ def read(path: Path) -> Case:
     check(record)
     if path.stem != record.identity.stem:
         raise RecordError(explain("file name", path.name, f"{record.identity.stem}.json"))
-    slim = replace(record, curve=())
+    bare = tuple(replace(part, anatomy=None) for part in record.evaluations)
+    slim = replace(record, curve=(), evaluations=bare)
     return Case(slim, path, hashlib.sha256(data).hexdigest(), _utc(record.created))
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from leaderboard.figures import Chart
+from leaderboard import anatomy_figures
+from leaderboard.figures import of_entry
 from leaderboard.load import Case
 from leaderboard.rank import OVERALL, Cell, Key, Standing
 from leaderboard.task_figures import of_task
@@ -108,19 +109,19 @@ def _columns(keys: Sequence[Key]) -> list[Heading]:
     ]
 
 
-def entry(
-    standings: Sequence[Standing], cases: Sequence[Case], charts: Sequence[Sequence[Chart]]
-) -> Context:
+def entry(standings: Sequence[Standing], cases: Sequence[Case]) -> Context:
     """Context of one entry's page: a part for each profile and device class, and its history."""
     return {
         "entry": standings[0].entry,
-        "parts": [entry_part(s, c) for s, c in zip(standings, charts, strict=True)],
+        "parts": [entry_part(s) for s in standings],
         "history": history(standings, cases),
     }
 
 
-def entry_part(standing: Standing, charts: Sequence[Chart]) -> Context:
+def entry_part(standing: Standing) -> Context:
     """What one profile and device class says of an entry."""
+    anatomies = anatomy_figures.of_standing(standing)
+    where = anatomy_figures.chart(standing, anatomies)
     cells = [standing.cells[key] for key in sorted(standing.cells, key=key_order)]
     return {
         "standing": standing,
@@ -128,7 +129,8 @@ def entry_part(standing: Standing, charts: Sequence[Chart]) -> Context:
         "failures": [c for cell in cells for c in cell.cases if _told(c, cell)],
         "command": command(standing),
         "environment": _environment(standing),
-        "charts": charts,
+        "anatomies": anatomy_figures.sentences(anatomies),
+        "charts": [*of_entry(standing), *([where] if where else [])],
     }
 
 

@@ -20,8 +20,8 @@ from selectivbench.record import Entry, Finding
 from selectivbench.stats import Mean, mean, mean_of_means
 from selectivbench.thresholds import Bar, bar_for
 
-OVERALL = ("selective_copy-v1", "noisy_gaps-v1", "distractors-v1", "gap_extrapolation-v1")
-TRAINING: Mapping[str, str] = MappingProxyType({"gap_extrapolation-v1": "noisy_gaps-v1"})
+OVERALL = ("selective_copy-v1", "noisy_gaps-v2", "distractors-v1", "gap_extrapolation-v2")
+TRAINING: Mapping[str, str] = MappingProxyType({"gap_extrapolation-v2": "noisy_gaps-v2"})
 """Tasks that evaluate another task's training: their seeds are not independent of its seeds."""
 SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {"smoke": (1,), "lite": (1, 2, 3), "paper": (1, 2, 3, 4)}

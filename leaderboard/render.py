@@ -131,8 +131,7 @@ class Site:
     def _entry(
         self, entry: str, mine: Sequence[Standing], cases: Sequence[Case], near: Near
     ) -> Files:
-        charts = [figures.of_entry(s) for s in mine]
-        context = pages.entry(mine, cases, charts)
+        context = pages.entry(mine, cases)
         context["near"] = near
         for row in context["history"]:
             row["stored"] = self.loaded.source(row["source"]) is not None
@@ -140,7 +139,7 @@ class Site:
         context["source"] = None if text is None else source_code.html(text)
         path = f"entries/{entry}.html"
         files = {path: self._render(path, "entry.html", context)}
-        saved = _saved([chart for some in charts for chart in some])
+        saved = _saved([chart for part in context["parts"] for chart in part["charts"]])
         return {**files, f"badges/{entry}.svg": badges.badge(mine), **saved}
 
     def _sources(self) -> None:

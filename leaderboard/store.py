@@ -92,7 +92,7 @@ def _deserves_the_mark(record: Record) -> None:
 def _newer(case: Case, target: Path) -> bool:
     """Whether a record replaces the one of the same identity: verified before not, then by date."""
     old = read(target)
-    if (old.moment, old.record) == (case.moment, case.record):
+    if (old.moment, old.whole()) == (case.moment, case.whole()):
         return False
     if (case.record.verified, case.moment) < (old.record.verified, old.moment):
         raise RecordError(f"{target.name} is there already, and it is verified or newer; keep it.")
@@ -118,8 +118,8 @@ def _source(path: Path, sha: str, results: Path) -> Path:
 
 
 def _write(case: Case, target: Path) -> bool:
-    """The record with its curve; the same bytes as the file's unless the mark was set."""
-    whole = replace(case.record, curve=case.curve())
+    """The whole record; the same bytes as the file's unless the mark was set."""
+    whole = case.whole()
     part = target.with_name(target.name + ".part")
     part.write_text(whole.to_json(), encoding="utf-8")
     part.replace(target)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from selectivbench.anatomy import Anatomy
 from selectivbench.errors import RecordError, explain
 from selectivbench.record import Record
 
@@ -19,6 +20,7 @@ DIGEST = re.compile(r"[0-9a-f]{8,64}")
 CHECK = re.compile(r"[a-z][a-z-]{0,39}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
+MOST_FACETS, MOST_BINS = 16, 64
 MOST_FINDINGS = 40
 LARGEST = 1e15
 """No time, size or count of a real run comes near; beyond it float64 no longer counts in ones."""
@@ -67,6 +69,11 @@ def _texts(record: Record) -> Iterator[tuple[str, str]]:
     yield from (("name", entry.name), ("paper", entry.paper), ("authors", entry.authors))
     yield from (("entry.tags", tag) for tag in (*entry.tags, *entry.expected_fail))
     yield from (("evaluations", part.split) for part in record.evaluations)
+    for anatomy in _anatomies(record):
+        yield from (
+            ("facets", text) for facet in anatomy.facets for text in (facet.by, *facet.bins)
+        )
+        yield from (("mistakes", text) for m in anatomy.mistakes for text in (m.asked, m.answered))
     yield from (("validity", finding.text) for finding in record.validity)
 
 
@@ -119,7 +126,27 @@ def _bounds(record: Record) -> None:
         good = 0 <= point.step <= LARGEST and abs(point.loss) <= LARGEST
         good = good and (point.accuracy is None or abs(point.accuracy) <= LARGEST)
         _want(good, "curve", point, "a step from 0 on, and numbers of some size")
+    for anatomy in _anatomies(record):
+        _dissected(anatomy)
     _moment(record.created)
+
+
+def _anatomies(record: Record) -> Iterator[Anatomy]:
+    yield from (part.anatomy for part in record.evaluations if part.anatomy is not None)
+
+
+def _dissected(anatomy: Anatomy) -> None:
+    """Few enough facets and mistakes for a page, and counts that can be counts."""
+    sizes = len(anatomy.facets), len(anatomy.mistakes)
+    _want(max(sizes) <= MOST_FACETS, "anatomy", sizes, f"{MOST_FACETS} facets and mistakes")
+    _want(0 <= anatomy.rivals <= anatomy.wrong <= LARGEST, "anatomy", anatomy.wrong, "a count")
+    _want(all(0 < m.count <= LARGEST for m in anatomy.mistakes), "mistakes", anatomy, "counts")
+    for facet in anatomy.facets:
+        rows = list(zip(facet.counts, facet.rights, facet.best, strict=False))
+        lengths = {len(row) for row in (facet.bins, facet.counts, facet.rights, facet.best)}
+        good = len(lengths) == 1 and len(rows) <= MOST_BINS and len(set(facet.bins)) == len(rows)
+        good = good and all(max(r, b) <= n <= LARGEST and min(r, b) >= 0 for n, r, b in rows)
+        _want(good, f"facet {clip(facet.by)}", facet, f"at most {MOST_BINS} bins, counts of each")
 
 
 def _want(good: bool, name: str, got: object, allowed: str) -> None:

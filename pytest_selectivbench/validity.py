@@ -1,4 +1,4 @@
-"""Validity checks as test cases: ``mamba.py::validity-causality[noisy_gaps-v1]``."""
+"""Validity checks as test cases: ``mamba.py::validity-causality[noisy_gaps-v2]``."""
 
 from __future__ import annotations
 

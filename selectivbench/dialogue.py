@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from selectivbench.anatomy import Anatomy, dissect
 from selectivbench.batch import Batch
 from selectivbench.errors import ProtocolError
-from selectivbench.metrics import divergence, element_hits, finite
+from selectivbench.metrics import divergence, element_guesses, finite
 from selectivbench.profiles import Plan
 from selectivbench.record import Evaluation, Point, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, Logits
@@ -52,7 +53,7 @@ def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) ->
             _, loss = child.progress()
             if not math.isfinite(loss):
                 raise ProtocolError(f"the training loss is {loss} by step {step}.")
-            accuracy = held_out.mark(child) if step in validations else None
+            accuracy = held_out.mark(child).figure if step in validations else None
             tracker.point(step, budget.steps, loss, accuracy)
             points.append(Point(step, loss, accuracy))
         return tuple(points)
@@ -117,6 +118,14 @@ def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[N
         yield shuffled[start : start + batch_size]
 
 
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """A figure, and the class guessed for each element (none where the metric is of distributions)."""
+
+    figure: float
+    guesses: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Exam:
     """One held-out split: what is asked of a child, and how its answers are marked."""
@@ -131,23 +140,28 @@ class Exam:
         for batch in self.batches:
             child.ask(batch)
 
-    def mark(self, child: Child) -> float:
+    def mark(self, child: Child) -> Marks:
         """The figure over all answers, in the unit of the metric (larger is better)."""
         total: float = 0.0
         of = 0
+        answers = []
         for number, batch in enumerate(self.batches):
             logits = child.logits(batch)
             if not finite(logits):
                 raise ProtocolError("logits: got NaN or infinity, allowed: finite numbers.")
-            points, count = self._marked(number, batch, logits)
+            points, count, guesses = self._marked(number, batch, logits)
             total, of = total + points, of + count
-        return total / of
+            answers.append(guesses)
+        return Marks(total / of, np.concatenate(answers))
 
-    def _marked(self, number: int, batch: Batch, logits: Logits) -> tuple[float, int]:
+    def _marked(
+        self, number: int, batch: Batch, logits: Logits
+    ) -> tuple[float, int, NDArray[np.int64]]:
         if self.metric == "accuracy":
-            return element_hits(logits, batch.targets, batch.element)
+            guesses, asked = element_guesses(logits, batch.targets, batch.element)
+            return int((guesses == asked).sum()), len(asked), guesses
         nats, steps = divergence(logits, self.exact[number], batch.element)
-        return -nats, steps
+        return -nats, steps, np.empty(0, dtype=np.int64)
 
 
 def _exam(data: Dataset, split: str) -> Exam:
@@ -160,9 +174,15 @@ def _exam(data: Dataset, split: str) -> Exam:
 
 def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
     exam = _exam(data, split)
-    figure = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
+    marks: Marks = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
     levels = data.levels(split)
-    return Evaluation(split, figure, levels.floor, levels.ceiling)
+    anatomy = _anatomy(data, split, marks)
+    return Evaluation(split, marks.figure, levels.floor, levels.ceiling, anatomy)
+
+
+def _anatomy(data: Dataset, split: str, marks: Marks) -> Anatomy | None:
+    described = data.described(split)
+    return None if described is None else dissect(described, marks.guesses, data.class_names)
 
 
 def _rows(data: Dataset) -> int:

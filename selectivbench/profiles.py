@@ -97,7 +97,7 @@ _DEFAULT_TASKS = (
 
 _SMOKE = Plan(_square(32, 2, 2), Budget(20, 32, 1e-2, 2, validations=2, deadline=60))
 
-_LITE = Plan(_square(48, 2, 3), Budget(700, 64, 3e-3, 50, validations=4, deadline=1_200))
+_LITE = Plan(_square(48, 2, 3), Budget(700, 64, 1e-2, 50, validations=4, deadline=1_200))
 _LITE_COPY = Plan(_square(48, 2, 3), Budget(1_200, 64, 3e-3, 50, validations=6, deadline=1_200))
 
 _PAPER = Plan(

@@ -16,6 +16,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
+from selectivbench.anatomy import Anatomy, Facet, Mistake
 from selectivbench.errors import RecordError, Status, explain
 
 SCHEMA_VERSION = 1
@@ -92,6 +93,8 @@ class Evaluation:
     accuracy: float
     floor: float
     ceiling: float
+    anatomy: Anatomy | None = None
+    """Which elements were right; None in older records, and where the figure counts no hits."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ class Record:
                 )
             data["identity"] = Identity(**_known(data["identity"], Identity))
             data["entry"] = Entry(**_tuples(_known(data["entry"], Entry)))
-            data["evaluations"] = tuple(Evaluation(**e) for e in data["evaluations"])
+            data["evaluations"] = tuple(map(_evaluation, data["evaluations"]))
             data["curve"] = tuple(Point(**p) for p in data["curve"])
             data["isolation_notes"] = tuple(data.get("isolation_notes", ()))
             data["validity"] = tuple(Finding(**f) for f in data.get("validity", ()))
@@ -227,6 +230,17 @@ def _tuples(data: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
 
 
+def _evaluation(data: Any) -> Evaluation:
+    known = _known(data, Evaluation)
+    if (found := known.get("anatomy")) is None:
+        return Evaluation(**known)
+    parts = _known(found, Anatomy)
+    facets = tuple(Facet(**_tuples(_known(part, Facet))) for part in parts["facets"])
+    mistakes = tuple(Mistake(**_known(part, Mistake)) for part in parts["mistakes"])
+    whole = {**parts, "facets": facets, "mistakes": mistakes}
+    return Evaluation(**{**known, "anatomy": Anatomy(**whole)})
+
+
 def _check(part: Any) -> None:
     """Every field of a record, and of its parts, is what its annotation says."""
     for name, hint, fits in _tests(part.__class__):
@@ -240,7 +254,7 @@ def _check(part: Any) -> None:
                 _check(inner)
 
 
-_PARTS = (Identity, Entry, Evaluation, Point, Finding)
+_PARTS = (Identity, Entry, Evaluation, Point, Finding, Anatomy, Facet, Mistake)
 
 
 @cache

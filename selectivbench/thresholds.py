@@ -17,6 +17,7 @@ class Bar:
 
     bar, sigma: on the score; sigma is the spread between runs of the references (at least 0.005).
     provisional: set by hand from a few runs, not yet derived from committed evidence.
+    date, commit: when the bar was frozen, and the commit whose records it was derived from.
     """
 
     task: str
@@ -26,6 +27,8 @@ class Bar:
     sigma: float
     provisional: bool
     evidence: str
+    date: str = ""
+    commit: str = ""
 
 
 @cache

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, watch
+from selectivbench.cli import audit, data, evidence, watch
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit, watch)
+FAMILIES = (data, audit, evidence, watch)
 """One file for each family of commands; its ``add`` registers them."""
 
 

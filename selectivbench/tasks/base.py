@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from selectivbench.anatomy import Described
 from selectivbench.batch import Batch, Encoding
 
 Metric = Literal["accuracy", "negative_kl"]
@@ -63,6 +64,10 @@ class Dataset(ABC):
     @abstractmethod
     def levels(self, split: str = "test") -> Levels:
         """Floor and ceiling of one evaluation split."""
+
+    def described(self, split: str) -> Described | None:  # noqa: ARG002 - for tasks that can
+        """What each scored element of a split asks of a memory; None where there is nothing to say."""
+        return None
 
     def reference(
         self, split: str, indices: Sequence[int] | NDArray[np.int64]

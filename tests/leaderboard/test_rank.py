@@ -192,7 +192,7 @@ def test_an_audit_gap_takes_the_rank_and_leaves_the_score() -> None:
     )  # fmt: skip
     assert (fair.rank, carrier.rank) == (1, None)
     assert carrier.overall is not None
-    assert "the audit marks gap_extrapolation-v1: public 0.900, audit 0.100" in carrier.marks[0]
+    assert "the audit marks gap_extrapolation-v2: public 0.900, audit 0.100" in carrier.marks[0]
 
 
 def test_a_check_that_does_not_hold_takes_scores_and_rank() -> None:
@@ -262,7 +262,7 @@ def test_the_t_interval_covers_as_often_as_it_says() -> None:
 
 
 def test_two_tasks_of_one_training_do_not_count_as_two_samples() -> None:
-    spread = {"noisy_gaps-v1": 0.1, "gap_extrapolation-v1": 0.1}
+    spread = {"noisy_gaps-v2": 0.1, "gap_extrapolation-v2": 0.1}
     records = [
         made.record("lstm", task, seed, 0.5 + spread.get(task, 0.0) * (seed - 2))
         for task in OVERALL

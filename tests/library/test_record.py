@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selectivbench.anatomy import Anatomy, Facet, Mistake
 from selectivbench.errors import RecordError
 from selectivbench.record import (
     REUSED,
@@ -33,7 +34,10 @@ SCHEMA = {
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",
-    Evaluation: "split accuracy floor ceiling",
+    Evaluation: "split accuracy floor ceiling anatomy",
+    Anatomy: "facets wrong rivals mistakes",
+    Facet: "by bins counts rights best",
+    Mistake: "asked answered count",
     Point: "step loss accuracy",
     Finding: "check ok text",
 }
@@ -54,6 +58,12 @@ def test_round_trip(a_record: Record) -> None:
     again = Record.from_json(a_record.to_json())
     assert again == a_record
     assert again.to_json() == a_record.to_json()
+
+
+def test_a_record_of_before_anatomies_is_read(a_record: Record) -> None:
+    data = json.loads(a_record.to_json())
+    del data["evaluations"][0]["anatomy"]
+    assert Record.from_json(json.dumps(data)).evaluations[0].anatomy is None
 
 
 def test_a_record_from_before_there_were_findings_has_none(a_record: Record) -> None:
@@ -140,7 +150,15 @@ def test_a_text_that_is_no_record_is_refused(text: str) -> None:
         ("entry.kind", "other", "kind"),
         ("entry.colour", "red", "colour"),
         ("evaluations", None, "TypeError"),
-        ("evaluations", [1], "TypeError"),
+        ("evaluations", [1], "evaluation: got 'int'"),
+        ("evaluations.0.anatomy", 1, "anatomy: got 'int'"),
+        ("evaluations.0.anatomy", {}, "KeyError"),
+        ("evaluations.0.anatomy.wrong", "many", "wrong"),
+        ("evaluations.0.anatomy.more", 1, "more"),
+        ("evaluations.0.anatomy.facets", [[]], "facet"),
+        ("evaluations.0.anatomy.facets.0.bins", [1, 2], "bins"),
+        ("evaluations.0.anatomy.facets.0.rights", [0.5, 1], "rights"),
+        ("evaluations.0.anatomy.mistakes.0.count", None, "count"),
         ("evaluations", [{"split": "test"}], "TypeError"),
         ("evaluations.0.accuracy", "high", "accuracy"),
         ("evaluations.0.floor", None, "floor"),

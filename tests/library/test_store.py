@@ -202,7 +202,7 @@ def test_a_finding_reaches_the_record_whichever_comes_first(
     store: RecordStore, a_record: Record, first: str
 ) -> None:
     """Other tasks, seeds and budgets of the same file share its findings."""
-    second = replace(a_record.identity, task="noisy_gaps-v1", seed=3, budget_digest="c" * 24)
+    second = replace(a_record.identity, task="noisy_gaps-v2", seed=3, budget_digest="c" * 24)
     if first == "record":
         store.write(a_record)
     for finding in (OTHER, BROKEN):

@@ -96,14 +96,14 @@ def test_a_training_of_two_tasks_is_two_whole_runs_at_hardly_any_cost(
     monkeypatch.setenv("WANDB_ENTITY", "lab")
     (tmp_path / "wandb.py").write_text("raise ImportError('planted in the working folder')")
     wandb = Wandb("bench", tmp_path, patience=500)
-    began = time.perf_counter()
+    began = time.thread_time()
     follower = wandb.follow(start)
     for point in a_record.curve:
         follower.point(point.step, 60, point.loss, point.accuracy)
     for record in (a_record, second):
         follower.done(record)
     follower.end()
-    assert time.perf_counter() - began < 0.1  # of a case that takes ten seconds or more
+    assert time.thread_time() - began < 0.1  # of a case that takes ten seconds or more
     wandb.known(second, SOURCE)  # another case finds the record that has a run already
     interrupted = wandb.follow(start)
     interrupted.point(10, 60, 2.0, None)
@@ -159,11 +159,13 @@ def test_a_process_that_hangs_or_dies_costs_one_sentence(
     wandb = Wandb(
         "bench", tmp_path, patience=0.5 if "sleep" in code else 60, command=(*PYTHON, code)
     )
+    began = time.monotonic()
     follower = wandb.follow(replace(start, source="x" * 100_000))  # more than a pipe holds
     for step in range(1, 1_001):
         follower.point(step, 1_000, 1.0, None)
     follower.done(a_record)
     follower.end()
+    assert time.monotonic() - began < 30  # nobody waited for it
     with pytest.raises(MirrorError, match=said):
         wandb.close()
     assert Mirrored.of(tmp_path, a_record.identity.stem) is None  # so it is tried again
