@@ -141,8 +141,8 @@ def trackings(out: Path, project: str) -> Together:
     if project:
         spec = find_spec("wandb")
         if spec is None or spec.origin is None:  # a folder of runs is no package
-            remedy = "pip install 'selectivbench[wandb]'"
-            raise UsageError(explain("--selectiv-wandb", "no wandb", "an installed wandb", remedy))
+            got, remedy = "no such package", "pip install wandb"
+            raise UsageError(explain("wandb", got, "an installed package", remedy))
         members.append(Wandb(project, session))
     return Together(members)
 

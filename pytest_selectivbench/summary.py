@@ -87,7 +87,7 @@ def runs(mirrored: Iterable[Mirrored], here: Path) -> list[str]:
     offline = [os.path.relpath(run.folder, here) for run in found if run.mode == "offline"]
     said = [f"W&B: project {project} at {page}" for page, project in pages.items()]
     if offline:
-        said += [f"W&B: {len(offline)} runs kept offline; to send them:"]
+        said += [f"W&B: kept offline: {len(offline)}; to send:"]
         said += [f"  wandb sync {shlex.join(offline)}"]
     return said
 
