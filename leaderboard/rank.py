@@ -23,6 +23,8 @@ from selectivbench.thresholds import Bar, bar_for
 OVERALL = ("selective_copy-v1", "noisy_gaps-v2", "distractors-v1", "gap_extrapolation-v2")
 TRAINING: Mapping[str, str] = MappingProxyType({"gap_extrapolation-v2": "noisy_gaps-v2"})
 """Tasks that evaluate another task's training: their seeds are not independent of its seeds."""
+VARIANT: Mapping[tuple[str, str], str] = MappingProxyType({("lite", "distractors-v1"): "dense"})
+"""The variant that counts, by profile and task, where it is not ``base``."""
 SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {"smoke": (1,), "lite": (1, 2, 3), "paper": (1, 2, 3, 4)}
 )
@@ -201,7 +203,7 @@ def _standing(
     found = {k: _cell(k, by_key[k], profile, bars) for k in sorted(by_key)}
     cells = {k: replace(cell, gap=gaps.get(_question(cell))) for k, cell in found.items()}
     newest = max(mine, key=lambda c: (c.moment, c.path.stem))
-    return Standing(newest.record.entry, profile, device, source, cells, _overall(cells))
+    return Standing(newest.record.entry, profile, device, source, cells, _overall(cells, profile))
 
 
 def _cell(key: Key, cases: Sequence[Case], profile: str, bars: BarOf) -> Cell:
@@ -222,23 +224,16 @@ def _question(cell: Cell) -> Question:
     return (*about, who.budget_digest)
 
 
-def _overall(cells: Mapping[Key, Cell]) -> Mean | None:
+def _overall(cells: Mapping[Key, Cell], profile: str) -> Mean | None:
     """Mean over the four tasks; with one of them missing or incomplete there is none."""
     trainings: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     for task in OVERALL:
-        cell = _main(cells, task)
+        cell = cells.get((task, VARIANT.get((profile, task), "base")))
         if cell is None or not cell.complete or not cell.scores:
             return None
         trainings[TRAINING.get(task, task)].append(cell.scores)
     parts = [mean([fmean(s) for s in zip(*scores, strict=True)]) for scores in trainings.values()]
     return mean_of_means(parts, [len(scores) for scores in trainings.values()])
-
-
-def _main(cells: Mapping[Key, Cell], task: str) -> Cell | None:
-    """The task's ``base`` variant, or the only one it has."""
-    mine = [cell for (name, _), cell in cells.items() if name == task]
-    base = [cell for cell in mine if cell.variant == "base"]
-    return next(iter(base or mine), None)
 
 
 def _ranked(found: Sequence[Standing]) -> list[Standing]:

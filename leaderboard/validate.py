@@ -32,6 +32,8 @@ SLACK = 1e-3
 
 def check(record: Record) -> None:
     """Raise RecordError with the first reason why this record cannot be shown."""
+    if record.custom is not None:
+        raise RecordError("a training at sizes of one's own; only cases of a profile are shown.")
     _names(record)
     _bounds(record)
     for name in ("budget", "environment", "machine"):
@@ -169,7 +171,8 @@ def _figures(record: Record) -> None:
 
 def _scores(record: Record) -> list[float]:
     """The two ways to pool several splits: score of the means, mean of the scores."""
-    splits = [_ratio(e.accuracy, e.floor, e.ceiling) for e in record.evaluations]
+    scored = (e for e in record.evaluations if e.scored)
+    splits = [_ratio(e.accuracy, e.floor, e.ceiling) for e in scored]
     known = [value for value in splits if value is not None]
     means = [sum(known) / len(known)] if known and len(known) == len(splits) else []
     own = _ratio(record.accuracy, record.floor, record.ceiling)

@@ -13,11 +13,12 @@ import pytest
 from pytest_selectivbench import options, summary
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
-from pytest_selectivbench.lab import Lab, manifest_path, spread_gpus, trackings
+from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus, trackings
 from pytest_selectivbench.results import Row, lines, row_of
 from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
+from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
 from selectivbench.tracking.mirror import Mirrored
 
@@ -55,8 +56,9 @@ class ActivePlugin:
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
             launchers = Launchers(plan.device.kind, isolation)
+            models = Models(settings.out / FOLDER, settings.save, settings.from_saved)
             tracking = trackings(settings.out, settings.wandb)
-            config.stash[LAB] = Lab(store, launchers, settings.gate, tracking)
+            config.stash[LAB] = Lab(store, launchers, settings.gate, tracking, models)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:

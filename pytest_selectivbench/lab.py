@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Outcome
 from selectivbench import runner
 from selectivbench.errors import UsageError, explain
-from selectivbench.record import Finding, Point, Record
+from selectivbench.record import Finding, Point, Record, Tracker
 from selectivbench.sandbox.launchers import Launchers
-from selectivbench.store import RecordStore
+from selectivbench.saved import SavedModels
+from selectivbench.store import Found, RecordStore
 from selectivbench.tasks import Task
 from selectivbench.tracking import Tracking
 from selectivbench.tracking.events import Events
@@ -39,27 +40,28 @@ class Lab:
     launchers: Launchers
     gate: bool
     tracking: Together
+    models: Models
     _examinations: dict[str, Examination] = field(default_factory=dict)
 
     def outcome(self, job: runner.Job, task: Task, request: pytest.FixtureRequest) -> Outcome:
         """The record of a case: re-used, or trained by whichever case of the training comes first."""
         identity = job.identity(task)
         with self.store.lock(job.identity(job.tasks[0]).key):
-            found = self.store.find(identity)
+            found = self.models.allow(self.store.find(identity), job)
             if found.record is not None:
                 self.tracking.known(found.record, job.submission.source)
                 return Outcome(found.record, True, found.reason)
             timer = _Timer(request, f"{job.submission.id} {case_name(job)}", job.tasks[0].id)
-            records = self._trained(job, timer)
+            records = self._kept(job, timer)
         record = next(record for record in records if record.identity == identity)
         timer.describe(record)
         return Outcome(record, False, found.reason)
 
-    def _trained(self, job: runner.Job, timer: _Timer) -> tuple[Record, ...]:
+    def _kept(self, job: runner.Job, timer: _Timer) -> tuple[Record, ...]:
+        """Make the records of a job and write them, followed by whoever tracks the session."""
         tracker = self.tracking.follow(job.start)
         try:
-            launcher = self.launchers.of(job.submission.imports)
-            records = runner.run(job, launcher, tracker, timer)
+            records = self._made(job, tracker, timer)
             self.store.write_source(job.submission.sha256, job.submission.source)
             kept = tuple(self.store.write(record) for record in records)
             for record in kept:
@@ -67,6 +69,16 @@ class Lab:
         finally:
             tracker.end()
         return kept
+
+    def _made(self, job: runner.Job, tracker: Tracker, timer: _Timer) -> tuple[Record, ...]:
+        """Train, or evaluate the saved model of an earlier training."""
+        launcher = self.launchers.of(job.submission.imports)
+        if not self.models.instead:
+            return runner.run(job, launcher, tracker, timer, self.models.kept)
+        trained = job.identity(job.tasks[0])
+        saved = self.models.find(trained)
+        known = saved.training or self.store.last(trained)
+        return runner.run_saved(job, launcher, replace(saved, training=known))
 
     def report(self, case: Case, outcome: Outcome) -> None:
         """Send the row to wherever the summary is made (another process, under xdist)."""
@@ -93,6 +105,25 @@ class Lab:
         """End every launcher and its children, and what follows the cases."""
         self.launchers.close()
         self.tracking.close()
+
+
+@dataclass(frozen=True)
+class Models(SavedModels):
+    """The saved models of a session: whether they are to be kept, or used instead of training."""
+
+    keep: bool = False
+    instead: bool = False
+
+    @property
+    def kept(self) -> SavedModels | None:
+        """Where the runner puts a trained model, if anywhere."""
+        return self if self.keep else None
+
+    def allow(self, found: Found, job: runner.Job) -> Found:
+        """A record that was found is not re-used where its model is wanted and was not kept."""
+        if self.keep and found.record is not None and not self.has(job.identity(job.tasks[0])):
+            return Found(None, "its model was not kept")
+        return found
 
 
 class _Timer:

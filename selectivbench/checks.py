@@ -116,10 +116,15 @@ def similarity(source: str, others: Mapping[str, str]) -> Finding:
 def trained_state(child: Child) -> State:
     """The state of a trained child; ProtocolError (status invalid) where it hides numbers."""
     state = child.state()
-    finding = hidden_numbers(child.built.parameters, state.numbers)
+    check_size(state, child.built.parameters)
+    return state
+
+
+def check_size(state: State, parameters: int) -> None:
+    """ProtocolError (status invalid) where a state holds more than a model of that size has."""
+    finding = hidden_numbers(parameters, state.numbers)
     if not finding.ok:
         raise ProtocolError(f"{finding.check}: {finding.text}.")
-    return state
 
 
 def cut_points(tokens: NDArray[np.int16]) -> set[int]:

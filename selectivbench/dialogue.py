@@ -10,12 +10,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.anatomy import Anatomy, dissect
 from selectivbench.batch import Batch
+from selectivbench.checkpoints import UNKEPT, Progress
 from selectivbench.errors import ProtocolError
 from selectivbench.metrics import divergence, element_guesses, finite
 from selectivbench.profiles import Plan
@@ -31,31 +33,48 @@ LOGITS_AT_ONCE = 1 << 23
 LARGEST_BATCH = 256
 
 
-def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) -> tuple[Point, ...]:
-    """Train a child on every batch of the budget; the learning curve is what comes back."""
+def fit(
+    child: Child,
+    data: Dataset,
+    plan: Plan,
+    seed: int,
+    tracker: Tracker,
+    progress: Progress = UNKEPT,
+) -> tuple[Point, ...]:
+    """Train a child on every batch of the budget; the learning curve is what comes back.
+
+    ``progress`` may hold an earlier part of the same training, which is then not done again.
+    """
     budget = plan.budget
+    begun = progress.resume(child)
+    done = begun[-1].step if begun else 0
     validations = _evenly(budget.steps, budget.validations)
     reports = validations | _evenly(budget.steps, REPORTS)  # a validation follows a report
     held_out = _exam(data, "validation")
 
     def send() -> None:
-        order = batch_order(data.sizes["train"], budget.batch_size, budget.steps, seed)
-        for step, indices in enumerate(order, start=1):
+        size = budget.samples or data.sizes["train"]
+        order = batch_order(size, budget.batch_size, budget.steps, seed)
+        for step, indices in islice(enumerate(order, start=1), done, None):
             child.train(data.batch("train", indices))
             if step in reports:
                 child.report()
             if step in validations:
                 held_out.ask(child)
+            if step in reports and progress.due(step):
+                child.ask_checkpoint()
 
     def receive() -> tuple[Point, ...]:
-        points = []
-        for step in sorted(reports):
+        points = list(begun)
+        for step in sorted(step for step in reports if step > done):
             _, loss = child.progress()
             if not math.isfinite(loss):
                 raise ProtocolError(f"the training loss is {loss} by step {step}.")
             accuracy = held_out.mark(child).figure if step in validations else None
             tracker.point(step, budget.steps, loss, accuracy)
             points.append(Point(step, loss, accuracy))
+            if progress.was_due(step):
+                progress.keep(child.checkpoint(), points)
         return tuple(points)
 
     child.enter("fit", budget.deadline)
@@ -101,7 +120,7 @@ def _seconds(do: Callable[[], None]) -> float:
 def evaluate(child: Child, data: Dataset) -> tuple[Evaluation, ...]:
     """The figure of every test split of a dataset, each with its floor and ceiling."""
     child.enter("predict", PREDICT_DEADLINE)
-    return tuple(_evaluation(child, data, split) for split in data.evaluations)
+    return tuple(_evaluation(child, data, split) for split in (*data.evaluations, *data.reported))
 
 
 def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -177,7 +196,8 @@ def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
     marks: Marks = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
     levels = data.levels(split)
     anatomy = _anatomy(data, split, marks)
-    return Evaluation(split, marks.figure, levels.floor, levels.ceiling, anatomy)
+    scored = split in data.evaluations
+    return Evaluation(split, marks.figure, levels.floor, levels.ceiling, anatomy, scored)
 
 
 def _anatomy(data: Dataset, split: str, marks: Marks) -> Anatomy | None:

@@ -95,6 +95,8 @@ class Evaluation:
     ceiling: float
     anatomy: Anatomy | None = None
     """Which elements were right; None in older records, and where the figure counts no hits."""
+    scored: bool = True
+    """Whether the split counts for the task's figure, or is shown beside it."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,14 @@ class Record:
     """What the validity checks of the submission found, in this profile and environment; empty where
     none was run. One that does not hold makes the result invalid."""
     verified: bool = False
+    from_saved: bool = False
+    """The figures are those of a saved model: nothing was trained for this record."""
+    custom: Mapping[str, Any] | None = None
+    """Sizes of one's own (``selectivbench train``): no bar, no verdict; None for a benchmark case."""
+    pieces: int = 1
+    """What each training batch was split into to fit the memory; the process's own word."""
+    selection: Mapping[str, Any] | None = None
+    """How rate and warm-up were chosen on validation data; see ``selectivbench.selection``."""
     budget: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)

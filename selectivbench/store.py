@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from glob import escape
 from pathlib import Path
 
+from selectivbench import atomic
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import REUSED, Finding, Identity, Record, digest
 from selectivbench.thresholds import judge
@@ -71,6 +72,13 @@ class RecordStore:
         record = judge(with_findings(record, self.findings(identity)))
         return Found(record, "same submission, budget and environment")
 
+    def last(self, identity: Identity) -> Record | None:
+        """What the last run of a case left, whatever its status and age; None where it left nothing."""
+        try:
+            return Record.from_json(self.path(identity).read_text(encoding="utf-8"))
+        except (OSError, RecordError, UnicodeDecodeError):
+            return None
+
     def write(self, record: Record) -> Record:
         """Write a record so that a reader sees the old file or the new one, never a part.
 
@@ -118,26 +126,11 @@ class RecordStore:
     def write_text(self, path: Path, text: str, moment: int | None = None) -> Path:
         """Write a file of the folder atomically. moment: of its last change, in ns; by default now."""
         try:
-            self._replace(path, text, moment)
+            atomic.write(path, text.encode(), moment)
         except OSError as error:
             got = f"{path} ({error.strerror})"
             raise UsageError(explain("record", got, "a disk with room, and rights")) from error
         return path
-
-    def _replace(self, path: Path, text: str, moment: int | None) -> None:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            os.fchmod(descriptor, 0o644)  # 0600 would shut colleagues out of a shared folder
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            if moment is not None:
-                os.utime(name, ns=(moment, moment))
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
 
     def _findings_path(self, identity: Identity) -> Path:
         return self.folder / "validity" / f"{digest(identity.examined)}.json"

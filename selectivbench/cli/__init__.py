@@ -8,10 +8,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, evidence, watch
+from selectivbench.cli import (
+    audit,
+    data,
+    evidence,
+    lr_curve,
+    sweep,
+    train,
+    watch,
+)
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit, evidence, watch)
+FAMILIES = (
+    data,
+    train,
+    watch,
+    lr_curve,
+    sweep,
+    audit,
+    evidence,
+)
 """One file for each family of commands; its ``add`` registers them."""
 
 

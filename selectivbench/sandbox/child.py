@@ -95,11 +95,12 @@ class Session:
             size.n_heads,
             order.encoding.n_inputs,
             order.n_classes,
+            d_state=size.d_state,
         )
         module = load(order)
         model = build(order.kind, _factory(module, order.kind), spec, size)
         config = TrainConfig(budget.steps, budget.lr, budget.warmup, budget.clip)
-        self.trainer = Trainer(model, config, order.n_classes, order.device)
+        self.trainer = Trainer(model, config, order.n_classes, order.device, size.dtype)
         built = {"parameters": count(model), "oversize": bool(getattr(model, "oversize", False))}
         channel.send("built", built | {"state_size": _state_size(module, spec)})
 
@@ -111,6 +112,8 @@ class Session:
             "predict": self._predict,
             "save": self._save,
             "load": self._load,
+            "checkpoint": self._checkpoint,
+            "resume": self._resume,
         }
         if frame.kind == "finish":
             return False
@@ -122,7 +125,7 @@ class Session:
 
     def _report(self, frame: Frame) -> None:  # noqa: ARG002 - every handler takes its frame
         meta = {"step": self.trainer.steps_done, "loss": self.trainer.mean_loss()}
-        self.channel.send("progress", meta)
+        self.channel.send("progress", meta | {"pieces": self.trainer.pieces})
 
     def _predict(self, frame: Frame) -> None:
         self.channel.send("logits", logits=self.trainer.predict(self._inputs(frame)))
@@ -132,6 +135,12 @@ class Session:
 
     def _load(self, frame: Frame) -> None:
         self.trainer.load(frame.arrays["state"])
+
+    def _checkpoint(self, frame: Frame) -> None:  # noqa: ARG002 - every handler takes its frame
+        self.channel.send("state", state=self.trainer.checkpoint())
+
+    def _resume(self, frame: Frame) -> None:
+        self.trainer.resume(frame.arrays["state"])
 
     def _inputs(self, frame: Frame) -> Any:
         return self.order.encoding.encode(frame.arrays["tokens"], frame.arrays["noise_seeds"])

@@ -48,9 +48,11 @@ class Dataset(ABC):
     max_length: int
     """Longest sequence of any split, in steps."""
     sizes: Mapping[str, int]
-    """Samples in each split: ``train``, ``validation`` and every name in ``evaluations``."""
+    """Samples in each split: ``train``, ``validation``, and all in ``evaluations`` and ``reported``."""
     evaluations: tuple[str, ...] = ("test",)
     """The splits that are scored; a task's figure is their mean."""
+    reported: tuple[str, ...] = ()
+    """Splits that are evaluated and shown, and do not count."""
     metric: Metric = "accuracy"
     symbol_names: tuple[str, ...] = ()
     """What to call each token id when a sample is drawn; its number where there is no name."""

@@ -81,9 +81,16 @@ class ElementData(CheckedDataset):
     Randomness: streams ``(name, seed, split, purpose)`` for walk, gaps and noise.
     """
 
-    def __init__(self, name: str, plan: Plan, seed: int, scored: Sequence[str] = ("test",)) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        seed: int,
+        scored: Sequence[str] = ("test",),
+        reported: Sequence[str] = (),
+    ) -> None:
         self.name, self.plan, self.seed = name, plan, seed
-        self.evaluations = tuple(scored)
+        self.evaluations, self.reported = tuple(scored), tuple(reported)
         self.oracle = oracle_of(seed, plan.ambiguities, plan.elements, plan.distractors)
         self.grammar = self.oracle.walker.grammar
         self.n_classes = self.grammar.n_classes

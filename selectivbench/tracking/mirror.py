@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from selectivbench import atomic
 from selectivbench.errors import SelectivError
 from selectivbench.record import Record
 from selectivbench.tracking.contract import Follower, Start
@@ -66,7 +67,7 @@ class Mirrored:
 
     def write(self, path: Path) -> None:
         """Keep it."""
-        path.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+        atomic.write(path, json.dumps(asdict(self)).encode() + b"\n")
 
 
 class Wandb:

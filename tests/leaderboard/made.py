@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from leaderboard.rank import OVERALL
+from leaderboard.rank import OVERALL, VARIANT
 from selectivbench.audited import Gap
 from selectivbench.record import (
     CHECKS,
@@ -39,7 +39,7 @@ def record(
     score: float | None = 0.9,
     status: Any = "pass",
     *,
-    variant: str = "base",
+    variant: str | None = None,
     profile: str = "lite",
     device: str = "cpu",
     created: str = "2026-03-01T10:00:00+00:00",
@@ -49,10 +49,12 @@ def record(
     about: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Record:
-    """One record with a floor of 0.2, a ceiling of 1 and the accuracy that its score asks for."""
+    """One record with a floor of 0.2, a ceiling of 1 and the accuracy that its score asks for;
+    of the variant that counts, unless it is given."""
     text = source_of(entry) if source is None else source
+    which = VARIANT.get((profile, task), "base") if variant is None else variant
     who = Identity(
-        *(entry, sha(text), task, variant, profile, seed, device),
+        *(entry, sha(text), task, which, profile, seed, device),
         budget_digest=digest({"steps": budget}),
         environment_digest=digest({"torch": "2"}),
     )

@@ -159,6 +159,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "flood in a finding": (("validity",), [{"check": "a", "ok": True, "text": "x" * 20_001}],
                            "20001 characters"),
     "seconds as a list": (("seconds",), [], "seconds"),
+    "sizes of its own": (("custom",), {"width": 64}, "sizes of one's own"),
     "huge in machine": (("machine", "cores"), 10**30, "machine.cores"),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from leaderboard import rank
 from leaderboard.load import Case
-from leaderboard.rank import OVERALL, SEEDS, Standing, standings
+from leaderboard.rank import OVERALL, SEEDS, VARIANT, Standing, standings
 from selectivbench import stats
 from selectivbench.audited import Audited
 from selectivbench.record import Finding, Record
@@ -244,6 +244,20 @@ def test_speed_is_relative_to_the_reference_of_the_same_run() -> None:
 def test_the_fixed_seeds_are_those_of_the_profiles() -> None:
     profiles = pytest.importorskip("selectivbench.profiles", reason="the profiles are not here yet")
     assert {name: p.seeds for name, p in profiles.PROFILES.items()} == dict(SEEDS)
+
+
+@pytest.mark.parametrize("profile", ["smoke", "lite", "paper"])
+@pytest.mark.parametrize("task", OVERALL)
+def test_the_variant_that_counts_is_the_tasks_first(profile: str, task: str) -> None:
+    tasks = pytest.importorskip("selectivbench.tasks", reason="the tasks are not here yet")
+    (first, *_) = next(t for t in tasks.TASKS if t.id == task).variants[profile]
+    assert VARIANT.get((profile, task), "base") == first
+
+
+def test_another_variant_does_not_count() -> None:
+    records = [r for r in made.suite("lstm", 0.9) if r.identity.task != "distractors-v1"]
+    easy = [made.record("lstm", "distractors-v1", s, 0.9, variant="base") for s in (1, 2, 3)]
+    assert ranked([*records, *easy])["lstm"].overall is None
 
 
 @pytest.mark.parametrize(("freedom", "wanted"), [(1, 12.706), (2, 4.303), (30, 2.042), (31, 1.96)])

@@ -63,6 +63,17 @@ class Longer(Small):
         return Small.id
 
 
+class Beside(Small):
+    """A second split that is shown and does not count."""
+
+    id = "beside_copy-v1"
+
+    def dataset(self, profile: str, variant: str, seed: int) -> Any:
+        data = super().dataset(profile, variant, seed)
+        data.reported = ("validation",)
+        return data
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
     launcher = ForkServer("cpu", frozenset())
@@ -98,6 +109,16 @@ class Follower(NullTracker):
 
 def timeless(record: Record) -> Record:
     return replace(record, seconds={}, peak_memory=None, baseline_memory=None, created="")
+
+
+def test_a_reported_split_is_shown_and_does_not_count(server: ForkServer, job: Any) -> None:
+    (record,) = run(job(tasks=(Beside(),)), server, NullTracker(), plainly)
+    shown = {e.split: (e.scored, e.accuracy) for e in record.evaluations}
+    assert shown == {
+        "test": (True, record.accuracy),
+        "validation": (False, shown["validation"][1]),
+    }
+    assert shown["validation"][1] != record.accuracy
 
 
 def test_a_record_is_whole_and_the_same_again(server: ForkServer, job: Any) -> None:

@@ -260,7 +260,7 @@ def test_gap_extrapolation_trains_on_the_bytes_of_noisy_gaps():
         assert (a.targets == b.targets).all()
         assert (a.noise_seeds == b.noise_seeds).all()
     assert ours.encoding == theirs.encoding
-    assert ours.evaluations == ("test-gap15", "test-gap20")
+    assert (ours.evaluations, ours.reported) == (("test-gap15",), ("test-gap20",))
     assert ours.batch("test-gap15", [0]).tokens.shape == (1, 16 * 16)
     assert ours.max_length == 16 * 21
 
@@ -268,6 +268,7 @@ def test_gap_extrapolation_trains_on_the_bytes_of_noisy_gaps():
 def test_gap_extrapolation_has_the_published_gaps_at_paper_size():
     ours = dataset("gap_extrapolation", "paper", "base")
     assert ours.evaluations == ("test-gap10", "test-gap20", "test-gap50", "test-gap100")
+    assert ours.reported == ()
     assert ours.batch("test-gap50", [0]).tokens.shape == (1, 200 * 51)
     assert ours.max_length == 200 * 101
 
