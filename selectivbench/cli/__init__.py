@@ -13,6 +13,7 @@ from selectivbench.cli import (
     data,
     evidence,
     lr_curve,
+    plot,
     sweep,
     train,
     watch,
@@ -27,6 +28,7 @@ FAMILIES = (
     sweep,
     audit,
     evidence,
+    plot,
 )
 """One file for each family of commands; its ``add`` registers them."""
 
