@@ -117,9 +117,14 @@ def _seconds(do: Callable[[], None]) -> float:
     return time.monotonic() - began
 
 
-def evaluate(child: Child, data: Dataset) -> tuple[Evaluation, ...]:
-    """The figure of every test split of a dataset, each with its floor and ceiling."""
-    child.enter("predict", PREDICT_DEADLINE)
+def evaluate(
+    child: Child, data: Dataset, deadline: float = PREDICT_DEADLINE
+) -> tuple[Evaluation, ...]:
+    """The figure of every test split of a dataset, each with its floor and ceiling.
+
+    deadline: seconds for all of them.
+    """
+    child.enter("predict", deadline)
     return tuple(_evaluation(child, data, split) for split in (*data.evaluations, *data.reported))
 
 

@@ -13,6 +13,7 @@ from selectivbench.sandbox.orders import Order
 from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
+from selectivbench.tasks.shortened import Shortened
 from selectivbench.tracking import Start
 
 
@@ -38,11 +39,19 @@ class Job:
         """Model size and budget, with the submission's own rate where it declares one."""
         plan = self.profile.plan(self.tasks[0].name, self.steps)
         lr = self.submission.train.get("lr", plan.budget.lr)
-        return replace(plan, budget=replace(plan.budget, lr=lr))
+        dtype = self.submission.dtype if self._own_dtype else None
+        return Plan(replace(plan.model, dtype=dtype), replace(plan.budget, lr=lr))
+
+    @property
+    def _own_dtype(self) -> bool:
+        """fla's kernels of the delta rule take no float32 on CUDA; on a CPU all is float32."""
+        return self.profile.own_dtype and self.device.kind == "cuda"
 
     def dataset(self, task: Task) -> Dataset:
         """The data of one of the tasks."""
-        return task.dataset(self.profile.name, self.variant, self.seed)
+        data = task.dataset(self.profile.name, self.variant, self.seed)
+        held_out = self.plan.budget.held_out
+        return data if held_out is None else Shortened(data, held_out)
 
     @property
     def budget(self) -> dict[str, Any]:

@@ -166,7 +166,7 @@ class Record:
     pieces: int = 1
     """What each training batch was split into to fit the memory; the process's own word."""
     selection: Mapping[str, Any] | None = None
-    """How rate and warm-up were chosen on validation data; see ``selectivbench.selection``."""
+    """How rate and warm-up were chosen on validation data; see ``selectivbench.sweep.choice``."""
     budget: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)

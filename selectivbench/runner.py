@@ -19,7 +19,7 @@ from selectivbench.errors import ChildError
 from selectivbench.job import Job, order_of
 from selectivbench.metrics import score
 from selectivbench.record import Evaluation, Point, Record, Tracker
-from selectivbench.sandbox.controller import Child, opened
+from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.states import State
 from selectivbench.saved import Saved, SavedModels
@@ -66,7 +66,7 @@ def run(
         if job.profile.apart and state is not None:
             figures = _examined_apart(job, launcher, data, state)
         clock.lap("evaluate")
-        clock.seconds |= own | _yardstick(job, launcher, data)
+        clock.seconds |= own | _yardstick(job, launcher, data, own)
     except ChildError as error:
         draft = replace(draft, status=error.status, cause=str(error))
         figures = {}
@@ -105,18 +105,21 @@ def _keep(models: SavedModels | None, state: State, training: Record) -> None:
 
 
 def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, float]:
-    """Seconds of a step and of a prediction; conformance is not about speed."""
-    if job.profile.conformance:
+    """Seconds of a step and of a prediction; conformance and rehearsals are not about speed."""
+    if job.profile.conformance or job.plan.budget.held_out is not None:
         return {}
     return dict(pace(child, data[job.tasks[0]], job.plan, job.seed))
 
 
-def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> dict[str, float]:
+def _yardstick(
+    job: Job, launcher: Launcher, data: Mapping[Task, Dataset], own: Mapping[str, float]
+) -> dict[str, float]:
     """The same two times of the reference layer, ``reference_step`` and ``reference_predict``.
 
-    Nothing where its child fails: that is no failure of the submission, whose figures stand.
+    Nothing where the entry has none of its ``own`` to compare, or sizes of its own. Nothing where the
+    yardstick's child fails either: that is no failure of the submission, whose figures stand.
     """
-    if job.profile.conformance:
+    if job.custom is not None or not own:
         return {}
     source = files("selectivbench").joinpath("yardstick.py").read_text(encoding="utf-8")
     order = replace(
@@ -132,7 +135,8 @@ def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> di
 def _examined(
     job: Job, child: Child, data: Mapping[Task, Dataset]
 ) -> dict[Task, tuple[Evaluation, ...]]:
-    return {task: evaluate(child, data[task]) for task in job.tasks}
+    deadline = max(PREDICT_DEADLINE, job.plan.budget.deadline)
+    return {task: evaluate(child, data[task], deadline) for task in job.tasks}
 
 
 def _examined_apart(
