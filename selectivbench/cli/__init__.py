@@ -9,6 +9,7 @@ from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
 from selectivbench.cli import (
+    anatomy,
     audit,
     data,
     evidence,
@@ -29,6 +30,7 @@ FAMILIES = (
     audit,
     evidence,
     plot,
+    anatomy,
 )
 """One file for each family of commands; its ``add`` registers them."""
 
