@@ -11,16 +11,19 @@ from typing import Any
 
 import pytest
 
-from pytest_selectivbench import options, summary
+from pytest_selectivbench import options, summary, timing_table
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
-from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus, trackings
+from pytest_selectivbench.followers import trackings
+from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus, timing_path
 from pytest_selectivbench.results import Row, lines, row_of
+from pytest_selectivbench.timings import PROPERTY as TIMED
 from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
+from selectivbench.timing import Timing
 from selectivbench.tracking.mirror import Mirrored
 
 TROUBLES = "selectivbench_troubles"
@@ -41,6 +44,7 @@ class ActivePlugin:
         self.settings, self.plan, self.isolation = settings, plan, isolation
         self.only, self.worker = only, worker
         self.rows: dict[str, Row] = {}
+        self.timings: dict[str, Timing] = {}
         self.troubles: list[str] = []
         self.began = time.time()
 
@@ -95,7 +99,7 @@ class ActivePlugin:
         if not self.only:
             return
         kept = [item for item in items if item.nodeid.startswith(self.only)]
-        dropped = [item for item in items if item not in kept]
+        dropped = [item for item in items if not item.nodeid.startswith(self.only)]
         if not kept:
             raise pytest.UsageError(f"no case is called {', '.join(self.only)}")
         if dropped:
@@ -118,6 +122,10 @@ class ActivePlugin:
         row = row_of(report)
         if row is not None:
             self.rows[report.nodeid] = row
+        for name, stem in report.user_properties:
+            if name == TIMED:
+                path = timing_path(self.settings.out, str(stem))
+                self.timings[report.nodeid] = Timing.from_json(path.read_text(encoding="utf-8"))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -148,10 +156,13 @@ class ActivePlugin:
             terminalreporter.section("SelectivBench")
             for line in summary.table(found, summary.reference_records()):
                 terminalreporter.write_line(line)
-            said = (*summary.curves(found), *summary.losses(found), *summary.reasons(found))
+            curves = (*summary.curves(found), *summary.losses(found))
+            said = (*curves, *summary.needed(found), *summary.reasons(found))
             for line in (*said, *self._runs(config.invocation_params.dir)):
                 terminalreporter.write_line(line)
             terminalreporter.write_line(f"records: {self.settings.out}")
+        for line in timing_table.table(self.timings.values()):
+            terminalreporter.write_line(line)
         for trouble in dict.fromkeys(self.troubles):
             terminalreporter.write_line(f"not tracked: {trouble}", yellow=True)
         for name in self._missing(config):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +14,14 @@ import pytest
 from pytest_selectivbench import results
 from pytest_selectivbench.cases import Case, case_name
 from pytest_selectivbench.neighbours import neighbours
-from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Outcome
 from selectivbench import runner
-from selectivbench.errors import UsageError, explain
 from selectivbench.record import Finding, Point, Record, Tracker
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.saved import SavedModels
-from selectivbench.store import Found, RecordStore
+from selectivbench.store import TIMINGS, Found, RecordStore
 from selectivbench.tasks import Task
-from selectivbench.tracking import Tracking
-from selectivbench.tracking.events import Events
-from selectivbench.tracking.mirror import Wandb
+from selectivbench.timing import Timing, TimingJob, time_layers
 from selectivbench.tracking.together import Together
 from selectivbench.validity import Examination
 
@@ -101,6 +95,14 @@ class Lab:
             self._examinations[key] = Examination.of(job, launcher, others)
         return self._examinations[key]
 
+    def timing(self, job: TimingJob) -> Timing:
+        """Time a layer anew: a time is of the moment, so there is nothing to re-use."""
+        timing = time_layers(job, self.launchers.of(job.submission.imports))
+        path = timing_path(self.store.folder, job.stem)
+        path.parent.mkdir(exist_ok=True)
+        self.store.write_text(path, timing.to_json())
+        return timing
+
     def close(self) -> None:
         """End every launcher and its children, and what follows the cases."""
         self.launchers.close()
@@ -165,17 +167,9 @@ def spread_gpus(workerinput: dict[str, str] | None, device: str, gpus: int) -> N
         os.environ["CUDA_VISIBLE_DEVICES"] = str(number % gpus)
 
 
-def trackings(out: Path, project: str) -> Together:
-    """What follows the cases of a session whose records go to ``out``."""
-    session = out / "session"
-    members: list[Tracking] = [Progress.on(sys.__stdout__), Events(session)]
-    if project:
-        spec = find_spec("wandb")
-        if spec is None or spec.origin is None:  # a folder of runs is no package
-            got, remedy = "no such package", "pip install wandb"
-            raise UsageError(explain("wandb", got, "an installed package", remedy))
-        members.append(Wandb(project, session))
-    return Together(members)
+def timing_path(out: Path, stem: str) -> Path:
+    """Where the result of a timing case is kept, beside the records."""
+    return out / TIMINGS / f"{stem}.json"
 
 
 def manifest_path(out: Path) -> Path:

@@ -36,6 +36,7 @@ FLAGS: tuple[tuple[str, str], ...] = (
     ("save", "keep the trained model of each training, in OUT/models"),
     ("from-saved", "evaluate kept models, train nothing"),
     ("rerun", "train again where a record could be re-used"),
+    ("timing", "time the layer too: training step, forward and decoding, at several lengths"),
     ("no-gate", "record a score below the bar, but do not fail for it"),
 )
 
@@ -59,6 +60,7 @@ class Settings:
     gate: bool
     wandb: str
     """Project; empty for no W&B."""
+    timing: bool = False
 
 
 def add(parser: pytest.Parser) -> None:
@@ -107,6 +109,7 @@ def read(config: pytest.Config) -> Settings | None:
         rerun=_value(config, "rerun"),
         gate=not _value(config, "no_gate"),
         wandb=_project(config),
+        timing=_value(config, "timing"),
     )
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pytest_selectivbench import followers
 from selectivbench.tracking.reading import read
 from tests.plugin.conftest import records
 
@@ -108,17 +109,17 @@ def test_the_project(run, monkeypatch, arguments, project):
         def close(self):
             pass
 
-    monkeypatch.setattr("pytest_selectivbench.lab.Wandb", Spy)
+    monkeypatch.setattr("pytest_selectivbench.followers.Wandb", Spy)
     run(*arguments)
     assert asked == ([project] if project else [])
 
 
 def test_the_environments_project_is_the_default(run, monkeypatch, broken_wandb, folder):  # noqa: ARG001
-    from pytest_selectivbench import lab
-
     asked = []
     monkeypatch.setenv("WANDB_PROJECT", "ours")
-    monkeypatch.setattr(lab, "Wandb", lambda name, folder: asked.append(name) or lab.Events(folder))
+    monkeypatch.setattr(
+        followers, "Wandb", lambda name, folder: asked.append(name) or followers.Events(folder)
+    )
     run("--selectiv-wandb")
     assert asked == ["ours"]
 
@@ -138,7 +139,7 @@ def test_a_path_is_no_project(run, arguments):
 
 
 def test_wandb_that_is_not_installed_is_said_with_the_remedy(run, monkeypatch):
-    monkeypatch.setattr("pytest_selectivbench.lab.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_selectivbench.followers.find_spec", lambda _: None)
     result = run("--selectiv-wandb")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*wandb: got 'no such package', *pip install wandb.*"])
