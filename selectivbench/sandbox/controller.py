@@ -31,7 +31,7 @@ from selectivbench.sandbox.exits import UNWATCHED, Exit
 from selectivbench.sandbox.launch import Launcher, Process
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Frame
-from selectivbench.sandbox.states import State, largest
+from selectivbench.sandbox.states import State, largest, usual
 
 Logits = NDArray[np.float32]
 
@@ -64,8 +64,8 @@ class Work:
 class Child:
     """A conversation with one child that has its order."""
 
-    def __init__(self, process: Process, n_classes: int) -> None:
-        self._process, self._n_classes = process, n_classes
+    def __init__(self, process: Process, n_classes: int, ordered: int = 0) -> None:
+        self._process, self._n_classes, self._ordered = process, n_classes, ordered
         self.built = Built(0, False, None)
         self.entered: Mapping[str, Any] = {}
         self.exit: Exit | None = None
@@ -131,7 +131,9 @@ class Child:
         self._send("resume", state=checkpoint.raw)
 
     def _state(self) -> State:
-        raw = self._answer("state", largest(self.built.parameters)).arrays.get("state")
+        raw = self._answer("state", largest(self.built.parameters, self._ordered)).arrays.get(
+            "state"
+        )
         if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
             raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
         return State.read(raw)
@@ -230,7 +232,7 @@ def _whole(value: Any) -> TypeGuard[int]:
 def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
     """A child that has built its model; everything it started is gone at the end."""
     process = launcher.start()
-    child = Child(process, order.n_classes)
+    child = Child(process, order.n_classes, usual(order.size))
     with _folder(launcher, process.user) as folder:
         place = replace(order, folder=folder, level=launcher.isolation.level, user=process.user)
         try:
