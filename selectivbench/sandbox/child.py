@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from selectivbench.errors import ChildCrashed, SelectivError, SubmissionError, e
 from selectivbench.sandbox.confine import Confinement, enter
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Channel, Frame
+from selectivbench.signals import packed
 
 
 def serve(channel: Channel) -> None:
@@ -97,6 +99,7 @@ class Session:
             order.n_classes,
         )
         module = load(order)
+        self.own_probe = getattr(module, "probe", None)
         model = build(order.kind, _factory(module, order.kind), spec, size)
         config = TrainConfig(budget.steps, budget.lr, budget.warmup, budget.clip)
         self.trainer = Trainer(model, config, order.n_classes, order.device)
@@ -111,6 +114,8 @@ class Session:
             "predict": self._predict,
             "save": self._save,
             "load": self._load,
+            "probe": self._probe,
+            "steer": self._steer,
         }
         if frame.kind == "finish":
             return False
@@ -132,6 +137,23 @@ class Session:
 
     def _load(self, frame: Frame) -> None:
         self.trainer.load(frame.arrays["state"])
+
+    def _probe(self, frame: Frame) -> None:
+        from selectivbench.probes.listening import listen
+
+        forward = partial(self.trainer.predict, self._inputs(frame))
+        signals, logits = listen(self.trainer.model, forward, self.own_probe)
+        meta, arrays = packed(signals)
+        self.channel.send("signals", meta, logits=logits, **arrays)
+
+    def _steer(self, frame: Frame) -> None:
+        import torch
+
+        from selectivbench.probes.listening import steer
+
+        gates = {key: torch.tensor(frame.arrays[f"g{i}"]) for i, key in enumerate(frame.meta["gates"])}
+        forward = partial(self.trainer.predict, self._inputs(frame))
+        self.channel.send("logits", logits=steer(self.trainer.model, forward, gates))
 
     def _inputs(self, frame: Frame) -> Any:
         return self.order.encoding.encode(frame.arrays["tokens"], frame.arrays["noise_seeds"])

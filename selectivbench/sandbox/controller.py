@@ -32,11 +32,14 @@ from selectivbench.sandbox.launch import Launcher, Process
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Frame
 from selectivbench.sandbox.states import State, largest
+from selectivbench.signals import Signal, unpacked
 
 Logits = NDArray[np.float32]
 
 BUILD_DEADLINE = 180.0
 PREDICT_DEADLINE = 600.0
+LARGEST_SIGNALS = 1 << 29
+"""Bytes of one answer to a probe."""
 LONGEST_TEXT = 4_000
 """Characters of a traceback that are kept."""
 
@@ -88,12 +91,31 @@ class Child:
 
     def logits(self, batch: Batch) -> Logits:
         """The answer to ``ask(batch)``: (B, T, n_classes), checked for its shape."""
+        size = math.prod(batch.tokens.shape) * self._n_classes * 4
+        return self._logits(self._answer("logits", size), batch)
+
+    def _logits(self, frame: Frame, batch: Batch) -> Logits:
         wanted = (*batch.tokens.shape, self._n_classes)
-        logits = self._answer("logits", math.prod(wanted) * 4).arrays.get("logits")
+        logits = frame.arrays.get("logits")
         if logits is None or logits.shape != wanted or logits.dtype != np.float32:
             got = None if logits is None else (logits.shape, logits.dtype.name)
             raise ProtocolError(explain("logits", got, f"{wanted} float32"))
         return logits
+
+    def probe(self, batch: Batch) -> tuple[tuple[Signal, ...], Logits]:
+        """What the layers do at every step of a batch, and the logits of that pass."""
+        self._process.channel.send("probe", tokens=batch.tokens, noise_seeds=batch.noise_seeds)
+        frame = self._answer("signals", LARGEST_SIGNALS)
+        signals = unpacked(frame.meta, frame.arrays, *batch.tokens.shape)
+        return signals, self._logits(frame, batch)
+
+    def steer(self, batch: Batch, gates: Mapping[str, NDArray[np.float32]]) -> Logits:
+        """The logits with other values, (C,) or (B, T, C), in the place of gates, by signal key."""
+        arrays = {f"g{i}": values for i, values in enumerate(gates.values())}
+        named = {"gates": list(gates)}
+        tokens = {"tokens": batch.tokens, "noise_seeds": batch.noise_seeds}
+        self._process.channel.send("steer", named, **tokens, **arrays)
+        return self.logits(batch)
 
     def state(self) -> State:
         """The trained state, for another child to predict with."""
