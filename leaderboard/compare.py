@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaderboard.rank import TRAINING, Key, Standing
-from leaderboard.stats import MOST_FLIPS, NORMAL_975, T_975
+from selectivbench.stats import MOST_FLIPS, NORMAL_975, T_975
 from leaderboard.view import key_label, key_order
 
 

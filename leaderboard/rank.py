@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from leaderboard.load import BarOf, Case
-from leaderboard.stats import Mean, mean, mean_of_means
+from selectivbench.stats import Mean, mean, mean_of_means
 from selectivbench.record import Entry
 from selectivbench.thresholds import Bar, bar_for
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from leaderboard import stats
+from selectivbench import stats
 from leaderboard.load import load
 from leaderboard.rank import TRAINING
 from leaderboard.render import build

@@ -1,0 +1,7 @@
+"""``python -m selectivbench.cli``."""
+
+import sys
+
+from selectivbench.cli import main
+
+sys.exit(main())
