@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from selectivbench.batch import IGNORE, Batch
 from selectivbench.seeds import Stream, raw_words
+from selectivbench.tasks.base import QUERY
 from selectivbench.tasks.checks import CheckedDataset, checked_indices
 
 Sample = tuple[NDArray[np.int16], NDArray[np.int32]]
@@ -69,6 +70,12 @@ class RecallData(CheckedDataset):
         asked = targets != IGNORE
         element = np.where(asked, np.cumsum(asked, axis=1) - 1, IGNORE).astype(np.int32)
         return Batch(tokens, targets, element, np.empty(0, dtype=np.uint64))
+
+    def kinds(self, batch: Batch) -> NDArray[np.int8]:
+        """Every step that asks is a query."""
+        kinds = super().kinds(batch)
+        kinds[batch.targets != IGNORE] = QUERY
+        return kinds
 
     def check_split(self, split: str) -> None:
         """UsageError when there is no such split."""
