@@ -117,6 +117,8 @@ class Record:
     """none, process, landlock or namespaces: levels 0 to 3, each with all before it."""
     isolation_notes: tuple[str, ...] = ()
     """What this machine could not give."""
+    probe: Mapping[str, Any] = field(default_factory=dict)
+    """What the gates do on each kind of step, as `selectivbench probe` found; empty where none was."""
     verified: bool = False
     budget: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -86,7 +86,9 @@ def _signal(facts: Any, values: NDArray[Any] | None) -> Signal:
 
 def _check(signal: Signal, batch: int, steps: int) -> None:
     texts = (signal.layer, signal.name)
-    if signal.role not in ROLES or not all(t.isprintable() and len(t) <= LONGEST_NAME for t in texts):
+    if signal.role not in ROLES or not all(
+        t.isprintable() and len(t) <= LONGEST_NAME for t in texts
+    ):
         allowed = f"a role of {ROLES}, names of at most {LONGEST_NAME} characters"
         raise ProtocolError(explain("signal", str(signal.meta())[:200], allowed))
     if not signal.fixed.isprintable() or len(signal.fixed) > 4 * LONGEST_NAME:

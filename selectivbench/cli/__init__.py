@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data
+from selectivbench.cli import audit, data, probe
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit)
+FAMILIES = (data, audit, probe)
 """One file for each family of commands; its ``add`` registers them."""
 
 

@@ -55,7 +55,7 @@ def forgetting_weights(query: Tensor, key: Tensor, log_gate: Tensor) -> Tensor:
     query, key = (x.transpose(1, 2).float() for x in (query, key))
     passed = log_gate.float().cumsum(1).transpose(1, 2)
     scores = query @ key.mT * query.shape[-1] ** -0.5
-    scores = scores + passed[..., :, None] - passed[..., None, :]
+    scores += passed[..., :, None] - passed[..., None, :]
     return scores.masked_fill(~_causal(scores), -torch.inf).softmax(dim=-1)
 
 
@@ -108,7 +108,7 @@ def forgetting(tape: Tape, path: str, layer: Any) -> Iterator[None]:
         return lambda _module, _given, output: heard.__setitem__(name, output)
 
     def listen(_module: nn.Module, _given: Any, _output: Any) -> None:
-        q, k = (heard[name].unflatten(-1, (-1, layer.head_dim)) for name in ("q", "k"))
+        q, k = (x.view(*x.shape[:2], -1, layer.head_dim) for x in (heard["q"], heard["k"]))
         k = k.repeat_interleave(q.shape[2] // k.shape[2], dim=2)
         tape.note(path, NAME, "read", forgetting_weights(q, k, F.logsigmoid(heard["f"].float())))
 

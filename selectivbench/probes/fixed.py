@@ -36,7 +36,10 @@ FIXED: Mapping[str, Fixed] = MappingProxyType(
             "decay", "forget", "one constant per head, not even trained", _retention
         ),
         "LinearAttention": Fixed(
-            "decay", "forget", "no decay: every step stays", lambda layer: torch.ones(layer.num_heads)
+            "decay",
+            "forget",
+            "no decay: every step stays",
+            lambda layer: torch.ones(layer.num_heads),
         ),
     }
 )

@@ -109,10 +109,12 @@ def _row_decay_value(layer: Any, raw: Tensor) -> Tensor:
 
 
 def _row_decay_raw(layer: Any, value: Tensor) -> Tensor:
-    rate = _row_rate(layer)
+    rate, bias = _row_rate(layer), layer.dt_bias.float()
     if layer.lower_bound is None:
-        return unsoftplus(-value / rate) - layer.dt_bias.float()
-    return torch.logit(value / layer.lower_bound) / rate - layer.dt_bias.float()
+        raw = unsoftplus(-value / rate)
+    else:
+        raw = torch.logit(value / layer.lower_bound) / rate
+    return raw - bias
 
 
 def _row_rate(layer: Any) -> Tensor:

@@ -44,9 +44,7 @@ def listen(
     return tape.signals, result
 
 
-def steer(
-    model: nn.Module, forward: Callable[[], Result], forced: Mapping[str, Tensor]
-) -> Result:
+def steer(model: nn.Module, forward: Callable[[], Result], forced: Mapping[str, Tensor]) -> Result:
     """What ``forward`` gives with other values in the place of some gates, by key; see ``Tape``."""
     tape = Tape(forced)
     with _attached(model, tape):
@@ -127,9 +125,7 @@ class _Calls(TorchFunctionMode):
         super().__init__()
         self._tape, self._running = tape, running
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is F.scaled_dot_product_attention and self._running:
             found = attention.weights(*args, **kwargs)

@@ -23,7 +23,11 @@ Gates: TypeAlias = dict[str, Tensor]
 Step: TypeAlias = Callable[[Tensor, Tensor, States, Callable[[Gates], Gates]], States]
 """(input part, weights times hidden state, states, gates as they are to be) to the next states."""
 
-LSTM_GATES: dict[str, Role] = {"input gate": "write", "forget gate": "forget", "output gate": "read"}
+LSTM_GATES: dict[str, Role] = {
+    "input gate": "write",
+    "forget gate": "forget",
+    "output gate": "read",
+}
 GRU_GATES: dict[str, Role] = {"reset gate": "read", "update gate": "forget"}
 
 
@@ -82,7 +86,9 @@ def _layer(
     tape: Tape, path: str, module: nn.LSTM | nn.GRU, layer: int, x: Tensor
 ) -> tuple[Tensor, States]:
     """One layer over (B, T, D)."""
-    inner, hidden, bias = _weights(module, layer)
+    names = (f"{kind}_l{layer}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    weights: list[Any] = [getattr(module, name, None) for name in names]
+    inner, outer, inner_bias, outer_bias = weights
     lstm = isinstance(module, nn.LSTM)
     step, roles = (lstm_step, LSTM_GATES) if lstm else (gru_step, GRU_GATES)
     empty = x.new_zeros(len(x), x.shape[1], module.hidden_size)
@@ -90,28 +96,18 @@ def _layer(
     heard: dict[str, list[Tensor]] = {name: [] for name in roles}
     states: States = (empty[:, 0],) * (2 if lstm else 1)
     shown = []
-    for t, part in enumerate(inner(x).unbind(1)):
+    for t, part in enumerate(F.linear(x, inner, inner_bias).unbind(1)):
 
         def chosen(gates: Gates, t: int = t) -> Gates:
             for name, gate in gates.items():
                 heard[name].append(gate)
             return {n: g if (put := forced[n]) is None else put[:, t] for n, g in gates.items()}
 
-        states = step(part, F.linear(states[0], hidden, bias), states, chosen)
+        states = step(part, F.linear(states[0], outer, outer_bias), states, chosen)
         shown.append(states[0])
     for name, role in roles.items():
         tape.note(path, name, role, torch.stack(heard[name], dim=1), gate=True)
     return torch.stack(shown, dim=1), states
-
-
-def _weights(
-    module: nn.LSTM | nn.GRU, layer: int
-) -> tuple[Callable[[Tensor], Tensor], Tensor, Tensor | None]:
-    """The input's map, the hidden state's matrix and bias."""
-    found: Any = module
-    kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    w, u, b, c = (getattr(found, f"{kind}_l{layer}", None) for kind in kinds)
-    return (lambda x: F.linear(x, w, b)), u, c
 
 
 def _require_plain(module: nn.LSTM | nn.GRU) -> None:

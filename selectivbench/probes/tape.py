@@ -26,7 +26,14 @@ class Tape:
         return tuple(self._signals.values())
 
     def note(
-        self, layer: str, name: str, role: Role, values: Tensor, *, gate: bool = False, fixed: str = ""
+        self,
+        layer: str,
+        name: str,
+        role: Role,
+        values: Tensor,
+        *,
+        gate: bool = False,
+        fixed: str = "",
     ) -> None:
         """Take down a signal; one layer must not have two of a name in a pass."""
         heard = values.detach().float().cpu().contiguous().numpy()

@@ -151,7 +151,9 @@ class Session:
 
         from selectivbench.probes.listening import steer
 
-        gates = {key: torch.tensor(frame.arrays[f"g{i}"]) for i, key in enumerate(frame.meta["gates"])}
+        gates = {
+            key: torch.tensor(frame.arrays[f"g{i}"]) for i, key in enumerate(frame.meta["gates"])
+        }
         forward = partial(self.trainer.predict, self._inputs(frame))
         self.channel.send("logits", logits=steer(self.trainer.model, forward, gates))
 

@@ -111,10 +111,11 @@ class Child:
 
     def steer(self, batch: Batch, gates: Mapping[str, NDArray[np.float32]]) -> Logits:
         """The logits with other values, (C,) or (B, T, C), in the place of gates, by signal key."""
-        arrays = {f"g{i}": values for i, values in enumerate(gates.values())}
-        named = {"gates": list(gates)}
-        tokens = {"tokens": batch.tokens, "noise_seeds": batch.noise_seeds}
-        self._process.channel.send("steer", named, **tokens, **arrays)
+        arrays: dict[str, NDArray[Any]] = {
+            f"g{i}": values for i, values in enumerate(gates.values())
+        }
+        arrays |= {"tokens": batch.tokens, "noise_seeds": batch.noise_seeds}
+        self._process.channel.send("steer", {"gates": list(gates)}, **arrays)
         return self.logits(batch)
 
     def state(self) -> State:
