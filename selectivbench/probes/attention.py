@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -54,7 +55,7 @@ def forgetting_weights(query: Tensor, key: Tensor, log_gate: Tensor) -> Tensor:
     """
     query, key = (x.transpose(1, 2).float() for x in (query, key))
     passed = log_gate.float().cumsum(1).transpose(1, 2)
-    scores = query @ key.mT * query.shape[-1] ** -0.5
+    scores: Tensor = query @ key.mT / math.sqrt(query.shape[-1])
     scores += passed[..., :, None] - passed[..., None, :]
     return scores.masked_fill(~_causal(scores), -torch.inf).softmax(dim=-1)
 

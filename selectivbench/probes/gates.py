@@ -114,7 +114,7 @@ def _row_decay_raw(layer: Any, value: Tensor) -> Tensor:
         raw = unsoftplus(-value / rate)
     else:
         raw = torch.logit(value / layer.lower_bound) / rate
-    return raw - bias
+    return raw - bias  # type: ignore[no-any-return]
 
 
 def _row_rate(layer: Any) -> Tensor:

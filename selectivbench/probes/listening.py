@@ -128,13 +128,18 @@ class _Calls(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is F.scaled_dot_product_attention and self._running:
-            found = attention.weights(*args, **kwargs)
-            self._tape.note(self._running[-1][0], attention.NAME, "read", found)
+            self._attention(args, kwargs)
         result = func(*args, **kwargs)
         if func is F.softplus and self._running:
             for path, layer, gate in self._gates():
                 return gate.passed(self._tape, path, layer, result)
         return result
+
+    def _attention(self, args: Any, kwargs: Any) -> None:
+        """Of a layer that has no ear of its own for it."""
+        path, layer = self._running[-1]
+        if _fla_layer(layer) != "Attention":
+            self._tape.note(path, attention.NAME, "read", attention.weights(*args, **kwargs))
 
     def _gates(self) -> Iterator[tuple[str, nn.Module, Gate]]:
         path, layer = self._running[-1]
