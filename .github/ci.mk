@@ -9,10 +9,12 @@ INCOMING ?= incoming
 RESULTS ?= leaderboard/results
 REMOTE ?= origin
 BRANCH ?= records/new
-ISOLATE ?=
-export BASE SHA FILE REMOTE BRANCH
+ISOLATE ?= highest
+SALT_FILE ?=
+AUDITED ?= .selectivbench/audit
+export BASE SHA FILE REMOTE BRANCH SALT_FILE
 
-.PHONY: smoke-changed lite-changed summary incoming score add-scored check-records push-records
+.PHONY: smoke-changed lite-changed summary incoming score audit-scored add-scored check-records push-records
 
 CHANGED = git diff -z --name-only --diff-filter=ACMR "$$BASE...HEAD" -- 'submissions/*.py'
 JUDGE = $(BIN)/pytest -c pyproject.toml --rootdir . -p no:cacheprovider $(ARGS)
@@ -40,10 +42,16 @@ incoming:
 # From a cold cache, so that no record that came with a submission can be taken for a result.
 score: .venv/stamp
 	rm -rf $(SCORED)
-	$(JUDGE) --selectiv-rerun --selectiv-no-gate $(if $(ISOLATE),--selectiv-isolate=$(ISOLATE)) --selectiv-out=$(SCORED) --selectiv-model=$(INCOMING)
+	$(JUDGE) --selectiv-rerun --selectiv-no-gate --selectiv-validity=yes --selectiv-isolate=$(ISOLATE) --selectiv-out=$(SCORED) --selectiv-model=$(INCOMING)
+
+# The audit's own records tell its seeds and stay on the runner; the gaps leave it.
+audit-scored: .venv/stamp
+	@if [ -z "$$SALT_FILE" ]; then echo "no SALT_FILE: not audited, so the records count as partly verified"; exit 0; fi; \
+	$(BIN)/python -m selectivbench.cli audit --salt-file "$$SALT_FILE" --isolate $(ISOLATE) --records $(SCORED) --out $(AUDITED) $(INCOMING) && \
+	mkdir -p $(SCORED)/audits && cp $(AUDITED)/audit.json $(SCORED)/audits/audit.json
 
 add-scored: .venv/stamp
-	$(BIN)/python -m leaderboard add --verified --results $(RESULTS) $(SCORED)
+	$(BIN)/python -m leaderboard add --verified --results $(RESULTS) $(if $(wildcard $(SCORED)/audits/audit.json),--audit $(SCORED)/audits/audit.json) $(SCORED)
 
 check-records: .venv/stamp
 	$(BIN)/python -m leaderboard check $(RESULTS)

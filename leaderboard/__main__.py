@@ -39,6 +39,9 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("paths", type=Path, nargs="+", metavar="RECORDS", help="files or folders")
     add.add_argument("--results", type=Path, default=RESULTS, help="default: leaderboard/results")
     add.add_argument("--verified", action="store_true", help="set the mark (scoring workflow only)")
+    add.add_argument(
+        "--audit", type=Path, help="audit.json of `selectivbench audit`, to take in too"
+    )
     add.set_defaults(run=_add)
     check = commands.add_parser("check", help="say which records cannot be used, and why")
     check.add_argument("paths", type=Path, nargs="*", default=[RESULTS], metavar="FOLDER")
@@ -66,9 +69,12 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _add(options: argparse.Namespace) -> int:
+    from leaderboard.audits import take_in
     from leaderboard.store import add
 
     added = add(options.paths, options.results, options.verified)
+    if options.audit is not None:
+        print(f"{take_in(options.audit, options.results)} gaps of an audit taken in")
     for stem in added.new:
         print(f"added {stem}")
     print(f"{len(added.new)} added, {len(added.same)} there already, {len(added.refused)} refused")

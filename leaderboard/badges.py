@@ -34,6 +34,8 @@ def message(standing: Standing) -> str:
 
     The words, not the colour, carry it.
     """
+    if standing.marks:
+        return "marked, not ranked"
     if standing.overall is None:
         cells = standing.cells.values()
         if all(cell.verdict == "ran" for cell in cells):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaderboard.rank import TRAINING, Key, Standing
-from selectivbench.stats import MOST_FLIPS, NORMAL_975, T_975
 from leaderboard.view import key_label, key_order
+from selectivbench.stats import MOST_FLIPS, NORMAL_975, T_975
 
 
 def context(standings: Sequence[Standing]) -> dict[str, Any]:

@@ -59,6 +59,8 @@ def _entry(feed: ET.Element, item: Item, moment: str, standing: Standing | None)
 def _news(standing: Standing | None) -> str:
     if standing is None:
         return "superseded"
+    if standing.marks:
+        return f"marked, not ranked: {standing.marks[0]}"
     if standing.overall is None:
         return f"{len(standing.cases)} records, no overall score yet"
     return f"overall {standing.overall.value:.3f}, rank {standing.rank}"

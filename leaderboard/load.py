@@ -10,7 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leaderboard.audits import AUDITS, read_audit
 from leaderboard.validate import check, clip
+from selectivbench.anatomy import Anatomy, merged
+from selectivbench.audited import Audited
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import Point, Record
 from selectivbench.thresholds import Bar, bar_for
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results"
 SOURCES = "sources"
 MANIFEST = "manifest.json"
+BESIDE = ("session", "validity", AUDITS)
+"""Folders beside the records whose files are none."""
 LARGEST_FILE = 4 * 2**20
 
 BarOf = Callable[[str, str, str], Bar | None]
@@ -28,7 +33,7 @@ BarOf = Callable[[str, str, str], Bar | None]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One record as the site needs it in memory: its learning curve stays in the file.
+    """One record as the site needs it in memory: its curve and anatomies stay in the file.
 
     sha: of the file's bytes. moment: ``created`` in UTC, comparable as text.
     """
@@ -42,6 +47,16 @@ class Case:
         """The record's learning curve, read from the file again."""
         data = json.loads(self.path.read_text(encoding="utf-8"))
         return tuple(Point(**point) for point in data["curve"])
+
+    def whole(self) -> Record:
+        """The record with all that stayed in the file."""
+        kept = Record.from_json(self.path.read_text(encoding="utf-8"))
+        return replace(self.record, curve=kept.curve, evaluations=kept.evaluations)
+
+    def anatomy(self) -> Anatomy | None:
+        """Of all splits together; None where the record has none."""
+        parts = [e.anatomy for e in self.whole().evaluations if e.anatomy is not None]
+        return merged(parts) if parts else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,7 @@ class Loaded:
     cases: tuple[Case, ...]
     refused: tuple[Refusal, ...]
     folders: tuple[Path, ...]
+    audits: tuple[Audited, ...] = ()
 
     def source(self, sha256: str) -> str | None:
         """Text of a stored submission, or None where it is not stored or not what its name says."""
@@ -89,7 +105,20 @@ def load(folders: Iterable[Path], bars: BarOf = bar_for) -> Loaded:
         else:
             cases[path.stem] = share(replace(case, record=judged(case.record, bars)))
     refused += missing(roots, {*cases, *(Path(refusal.file).stem for refusal in refused)})
-    return Loaded(tuple(cases[stem] for stem in sorted(cases)), tuple(refused), roots)
+    audits, bad = _audits(roots)
+    found = tuple(cases[stem] for stem in sorted(cases))
+    return Loaded(found, (*refused, *bad), roots, audits)
+
+
+def _audits(roots: Iterable[Path]) -> tuple[tuple[Audited, ...], list[Refusal]]:
+    """The audits beside the records, and those that are none."""
+    found, refused = [], []
+    for path in (path for root in roots for path in sorted((root / AUDITS).glob("*.json"))):
+        try:
+            found.append(read_audit(path))
+        except (RecordError, OSError, UnicodeDecodeError) as error:
+            refused.append(Refusal(f"{AUDITS}/{clip(path.name)}", _reason(error)))
+    return tuple(found), refused
 
 
 def missing(roots: Iterable[Path], seen: Collection[str]) -> list[Refusal]:
@@ -125,14 +154,18 @@ def read(path: Path) -> Case:
     check(record)
     if path.stem != record.identity.stem:
         raise RecordError(explain("file name", path.name, f"{record.identity.stem}.json"))
-    slim = replace(record, curve=())
+    bare = tuple(replace(part, anatomy=None) for part in record.evaluations)
+    slim = replace(record, curve=(), evaluations=bare)
     return Case(slim, path, hashlib.sha256(data).hexdigest(), _utc(record.created))
 
 
 def judged(record: Record, bars: BarOf = bar_for) -> Record:
-    """The record with today's verdict: pass and fail follow score and bar, other statuses stay."""
+    """The record with today's verdict: pass and fail follow findings, score and bar, others stay."""
     who = record.identity
     bar = bars(who.task, who.profile, who.variant)
+    broken = [finding for finding in record.validity if not finding.ok]
+    if record.status in ("pass", "fail") and broken:
+        return replace(record, status="invalid", cause=f"{broken[0]}.")
     if record.status not in ("pass", "fail") or bar is None or record.score is None:
         return record
     if record.score >= bar.bar:
@@ -164,7 +197,8 @@ def _files(roots: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
 
 def record_files(folder: Path) -> list[Path]:
     """Every file below a folder that should be a record."""
-    return sorted(path for path in folder.rglob("*.json") if path.name != MANIFEST)
+    found = folder.rglob("*.json")
+    return sorted(path for path in found if path.relative_to(folder).parts[0] not in BESIDE)
 
 
 def _reason(error: Exception) -> str:

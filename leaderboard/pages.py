@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from leaderboard.figures import Chart
+from leaderboard import anatomy_figures
+from leaderboard.figures import of_entry
 from leaderboard.load import Case
 from leaderboard.rank import OVERALL, Cell, Key, Standing
 from leaderboard.task_figures import of_task
 from leaderboard.view import HERE, key_label, key_order, level, task_title
 
 Context = dict[str, Any]
+
+
+VERIFIED = "every record scored by the trusted workflow, every task audited on secret seeds"
 
 
 @dataclass(frozen=True)
@@ -100,24 +104,24 @@ def _columns(keys: Sequence[Key]) -> list[Heading]:
         Heading("train", "Train speed", "relative to the reference timed in the same run"),
         Heading("infer", "Infer speed", "relative to the reference timed in the same run"),
         Heading("tags", "Family", "what kind of layer", numeric=False, ascending=True),
-        Heading("verified", "Verified", "scored by the trusted workflow", False, ascending=True),
+        Heading("verified", "Verified", VERIFIED, False, ascending=True),
         Heading("date", "Date", "of the newest record, UTC", numeric=False),
     ]
 
 
-def entry(
-    standings: Sequence[Standing], cases: Sequence[Case], charts: Sequence[Sequence[Chart]]
-) -> Context:
+def entry(standings: Sequence[Standing], cases: Sequence[Case]) -> Context:
     """Context of one entry's page: a part for each profile and device class, and its history."""
     return {
         "entry": standings[0].entry,
-        "parts": [entry_part(s, c) for s, c in zip(standings, charts, strict=True)],
+        "parts": [entry_part(s) for s in standings],
         "history": history(standings, cases),
     }
 
 
-def entry_part(standing: Standing, charts: Sequence[Chart]) -> Context:
+def entry_part(standing: Standing) -> Context:
     """What one profile and device class says of an entry."""
+    anatomies = anatomy_figures.of_standing(standing)
+    where = anatomy_figures.chart(standing, anatomies)
     cells = [standing.cells[key] for key in sorted(standing.cells, key=key_order)]
     return {
         "standing": standing,
@@ -125,7 +129,8 @@ def entry_part(standing: Standing, charts: Sequence[Chart]) -> Context:
         "failures": [c for cell in cells for c in cell.cases if _told(c, cell)],
         "command": command(standing),
         "environment": _environment(standing),
-        "charts": charts,
+        "anatomies": anatomy_figures.sentences(anatomies),
+        "charts": [*of_entry(standing), *([where] if where else [])],
     }
 
 

@@ -13,21 +13,25 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Literal
 
+from leaderboard.audits import Question, worst
 from leaderboard.load import BarOf, Case
+from selectivbench.audited import Audited, Gap
+from selectivbench.record import Entry, Finding
 from selectivbench.stats import Mean, mean, mean_of_means
-from selectivbench.record import Entry
 from selectivbench.thresholds import Bar, bar_for
 
-OVERALL = ("selective_copy-v1", "noisy_gaps-v1", "distractors-v1", "gap_extrapolation-v1")
-TRAINING: Mapping[str, str] = MappingProxyType({"gap_extrapolation-v1": "noisy_gaps-v1"})
+OVERALL = ("selective_copy-v1", "noisy_gaps-v2", "distractors-v1", "gap_extrapolation-v2")
+TRAINING: Mapping[str, str] = MappingProxyType({"gap_extrapolation-v2": "noisy_gaps-v2"})
 """Tasks that evaluate another task's training: their seeds are not independent of its seeds."""
+VARIANT: Mapping[tuple[str, str], str] = MappingProxyType({("lite", "distractors-v1"): "dense"})
+"""The variant that counts, by profile and task, where it is not ``base``."""
 SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {"smoke": (1,), "lite": (1, 2, 3), "paper": (1, 2, 3, 4)}
 )
 """The fixed seeds of each profile; only they count, so that nobody picks the lucky ones."""
 
 Division = Literal["mixer", "oversize", "model"]
-Verified = Literal["verified", "partly verified", "self-reported"]
+Verified = Literal["verified", "partly verified", "self-reported", "marked"]
 Key = tuple[str, str]
 """(task id, variant)"""
 
@@ -41,11 +45,14 @@ class Cell:
     cases: tuple[Case, ...]
     wanted: tuple[int, ...]
     bar: Bar | None
+    gap: Gap | None = None
+    """What an audit found for just this file and budget; None where there was none."""
 
     @property
     def scores(self) -> tuple[float, ...]:
-        """Of the fixed seeds that have one."""
-        return tuple(c.record.score for c in self._counted() if c.record.score is not None)
+        """Of the fixed seeds that have a valid one."""
+        valid = (c.record for c in self._counted() if c.record.status in ("pass", "fail"))
+        return tuple(record.score for record in valid if record.score is not None)
 
     @property
     def mean(self) -> Mean | None:
@@ -98,9 +105,31 @@ class Standing:
         return "oversize" if any(c.record.oversize for c in self.cases) else "mixer"
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What validity checks found, the newest of each check."""
+        ordered = sorted(self.cases, key=lambda c: (c.moment, c.path.stem))
+        by_check = {f.check: f for c in ordered for f in c.record.validity}
+        return tuple(by_check[check] for check in sorted(by_check))
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What audits found, task by task."""
+        return tuple(cell.gap for cell in self.cells.values() if cell.gap is not None)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Why its scores cannot be believed: checks that do not hold, gaps of an audit."""
+        broken = {f"{f}." for c in self.cases for f in c.record.validity if not f.ok}
+        gaps = [f"the audit marks {gap}." for gap in self.gaps if gap.marked]
+        return (*sorted(broken), *gaps)
+
+    @property
     def verified(self) -> Verified:
+        """verified: every record scored by the trusted workflow, every task audited, no mark."""
+        if self.marks:
+            return "marked"
         marks = {c.record.verified for c in self.cases}
-        if marks == {True}:
+        if marks == {True} and len(self.gaps) == len(self.cells):
             return "verified"
         return "partly verified" if True in marks else "self-reported"
 
@@ -142,13 +171,16 @@ class Standing:
         return mean(both).value if both else None
 
 
-def standings(cases: Iterable[Case], bars: BarOf = bar_for) -> tuple[Standing, ...]:
-    """Every standing with its rank, best first within its group."""
+def standings(
+    cases: Iterable[Case], bars: BarOf = bar_for, audits: Iterable[Audited] = ()
+) -> tuple[Standing, ...]:
+    """Every standing with its rank, best first within its group; a marked one has none."""
+    gaps = worst(audits)
     groups: dict[tuple[str, str, str], list[Case]] = defaultdict(list)
     for case in cases:
         who = case.record.identity
         groups[who.entry, who.profile, who.device_class].append(case)
-    found = [_standing(key, group, bars) for key, group in groups.items()]
+    found = [_standing(key, group, bars, gaps) for key, group in groups.items()]
     ranked = _ranked(found)
     return tuple(sorted(ranked, key=_order))
 
@@ -159,16 +191,19 @@ def current(cases: Sequence[Case]) -> str:
     return newest.record.identity.source_sha256
 
 
-def _standing(key: tuple[str, str, str], cases: Sequence[Case], bars: BarOf) -> Standing:
+def _standing(
+    key: tuple[str, str, str], cases: Sequence[Case], bars: BarOf, gaps: Mapping[Question, Gap]
+) -> Standing:
     _, profile, device = key
     source = current(cases)
     mine = [c for c in cases if c.record.identity.source_sha256 == source]
     by_key: dict[Key, list[Case]] = defaultdict(list)
     for case in mine:
         by_key[case.record.identity.task, case.record.identity.variant].append(case)
-    cells = {k: _cell(k, by_key[k], profile, bars) for k in sorted(by_key)}
+    found = {k: _cell(k, by_key[k], profile, bars) for k in sorted(by_key)}
+    cells = {k: replace(cell, gap=gaps.get(_question(cell))) for k, cell in found.items()}
     newest = max(mine, key=lambda c: (c.moment, c.path.stem))
-    return Standing(newest.record.entry, profile, device, source, cells, _overall(cells))
+    return Standing(newest.record.entry, profile, device, source, cells, _overall(cells, profile))
 
 
 def _cell(key: Key, cases: Sequence[Case], profile: str, bars: BarOf) -> Cell:
@@ -182,11 +217,18 @@ def _cell(key: Key, cases: Sequence[Case], profile: str, bars: BarOf) -> Cell:
     return Cell(*key, chosen, wanted, bars(key[0], profile, key[1]))
 
 
-def _overall(cells: Mapping[Key, Cell]) -> Mean | None:
+def _question(cell: Cell) -> Question:
+    """What an audit would have to be about to speak of a cell: one budget, so any case tells it."""
+    who = cell.cases[0].record.identity
+    about = (who.entry, who.source_sha256, who.task, who.variant, who.profile, who.device_class)
+    return (*about, who.budget_digest)
+
+
+def _overall(cells: Mapping[Key, Cell], profile: str) -> Mean | None:
     """Mean over the four tasks; with one of them missing or incomplete there is none."""
     trainings: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     for task in OVERALL:
-        cell = _main(cells, task)
+        cell = cells.get((task, VARIANT.get((profile, task), "base")))
         if cell is None or not cell.complete or not cell.scores:
             return None
         trainings[TRAINING.get(task, task)].append(cell.scores)
@@ -194,17 +236,10 @@ def _overall(cells: Mapping[Key, Cell]) -> Mean | None:
     return mean_of_means(parts, [len(scores) for scores in trainings.values()])
 
 
-def _main(cells: Mapping[Key, Cell], task: str) -> Cell | None:
-    """The task's ``base`` variant, or the only one it has."""
-    mine = [cell for (name, _), cell in cells.items() if name == task]
-    base = [cell for cell in mine if cell.variant == "base"]
-    return next(iter(base or mine), None)
-
-
 def _ranked(found: Sequence[Standing]) -> list[Standing]:
     lows: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for standing in found:
-        if standing.overall is not None:
+        if standing.overall is not None and not standing.marks:
             lows[standing.group].append(standing.overall.low)
     for values in lows.values():
         values.sort()
@@ -213,7 +248,7 @@ def _ranked(found: Sequence[Standing]) -> list[Standing]:
 
 def _rank(standing: Standing, lows: Sequence[float]) -> int | None:
     """1 + the number of entries whose whole interval lies above this one's."""
-    if standing.overall is None:
+    if standing.overall is None or standing.marks:
         return None
     return 1 + len(lows) - bisect_right(lows, standing.overall.high)
 

@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from leaderboard import badges, compare, feed, figures, pages, schema, source_code, tables
 from leaderboard.figures import Chart
+from leaderboard.likeness import Near, likenesses
 from leaderboard.load import BarOf, Case, Loaded, Refusal, load
 from leaderboard.output import Files, Output, digest
 from leaderboard.rank import Standing, standings
@@ -42,7 +43,8 @@ def build(records: Sequence[Path], out: Path, bars: BarOf = bar_for) -> Report:
     """Build the whole site from the records under some folders; only changed pages are rendered."""
     loaded = load(records, bars)
     output = Output(out, _salt())
-    site = Site(loaded, standings(loaded.cases, bars), output, environment())
+    ranked = standings(loaded.cases, bars, loaded.audits)
+    site = Site(loaded, ranked, output, environment())
     site.write()
     output.finish()
     entries = {c.record.identity.entry for c in loaded.cases}
@@ -71,6 +73,7 @@ class Site:
             *(f"{c.path.stem} {c.sha} {c.record.status}" for c in loaded.cases),
             *_bars(ranked),
             repr(loaded.refused),
+            repr(loaded.audits),
         )
 
     def write(self) -> None:
@@ -113,22 +116,30 @@ class Site:
         by_entry: dict[str, list[Case]] = defaultdict(list)
         for case in self.loaded.cases:
             by_entry[case.record.identity.entry].append(case)
+        alike = likenesses(self._newest_sources())
         for entry, mine in sorted(self.by_entry.items()):
-            cases = by_entry[entry]
-            places = (repr((s.rank, s.overall)) for s in mine)
-            inputs = digest(*places, *_bars(mine), *(c.sha for c in cases))
-            self.output.group(f"entry {entry}", inputs, _late(self._entry, entry, mine, cases))
+            cases, near = by_entry[entry], alike.get(entry, ())
+            places = (repr((s.rank, s.overall, s.gaps)) for s in mine)
+            inputs = digest(*places, repr(near), *_bars(mine), *(c.sha for c in cases))
+            make = _late(self._entry, entry, mine, cases, near)
+            self.output.group(f"entry {entry}", inputs, make)
 
-    def _entry(self, entry: str, mine: Sequence[Standing], cases: Sequence[Case]) -> Files:
-        charts = [figures.of_entry(s) for s in mine]
-        context = pages.entry(mine, cases, charts)
+    def _newest_sources(self) -> dict[str, str]:
+        found = {e: self.loaded.source(pages.newest_source(s)) for e, s in self.by_entry.items()}
+        return {entry: text for entry, text in found.items() if text is not None}
+
+    def _entry(
+        self, entry: str, mine: Sequence[Standing], cases: Sequence[Case], near: Near
+    ) -> Files:
+        context = pages.entry(mine, cases)
+        context["near"] = near
         for row in context["history"]:
             row["stored"] = self.loaded.source(row["source"]) is not None
         text = self.loaded.source(pages.newest_source(mine))
         context["source"] = None if text is None else source_code.html(text)
         path = f"entries/{entry}.html"
         files = {path: self._render(path, "entry.html", context)}
-        saved = _saved([chart for some in charts for chart in some])
+        saved = _saved([chart for part in context["parts"] for chart in part["charts"]])
         return {**files, f"badges/{entry}.svg": badges.badge(mine), **saved}
 
     def _sources(self) -> None:

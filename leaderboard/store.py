@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from leaderboard.load import SOURCES, Case, Refusal, read, record_files
 from selectivbench.errors import RecordError, UsageError, explain
+from selectivbench.record import CHECKS, Record
 
-UNGUARDED = ("none",)
-"""Isolation of a run inside the controller's own process: good for a debugger, not for a mark."""
+GUARDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"cpu": ("namespaces",), "cuda": ("landlock", "namespaces")}
+)
+"""Isolation that the mark asks for; on CUDA namespaces are not asked for."""
 LARGEST_SOURCE = 2**20
 
 
@@ -55,10 +59,8 @@ def _records(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _add(path: Path, results: Path, verified: bool) -> tuple[str, bool]:
     case = read(path)
-    if verified and case.record.isolation in UNGUARDED:
-        allowed = "a record made in a sandbox"
-        raise RecordError(explain("isolation", case.record.isolation, allowed, "score it again"))
     if verified:
+        _deserves_the_mark(case.record)
         case = replace(case, record=replace(case.record, verified=True))
     sha = case.record.identity.source_sha256
     source = _source(path, sha, results)
@@ -71,10 +73,26 @@ def _add(path: Path, results: Path, verified: bool) -> tuple[str, bool]:
     return path.stem, _write(case, target)
 
 
+def _deserves_the_mark(record: Record) -> None:
+    """RecordError where it was made with too little isolation, or without every validity check.
+
+    A check that does not hold is no obstacle: the result is invalid, and the mark says who found it.
+    """
+    device = "cpu" if record.identity.device_class == "cpu" else "cuda"
+    if record.isolation not in GUARDED[device]:
+        allowed = f"{' or '.join(GUARDED[device])} for the verified mark"
+        remedy = "score it on a machine that has it, or add it without the mark"
+        raise RecordError(explain("isolation", record.isolation, allowed, remedy))
+    missing = sorted(set(CHECKS) - {finding.check for finding in record.validity})
+    if missing and record.score is not None:
+        got = f"none of {', '.join(missing)}"
+        raise RecordError(explain("validity checks", got, "all", "--selectiv-validity=yes"))
+
+
 def _newer(case: Case, target: Path) -> bool:
     """Whether a record replaces the one of the same identity: verified before not, then by date."""
     old = read(target)
-    if (old.moment, old.record) == (case.moment, case.record):
+    if (old.moment, old.whole()) == (case.moment, case.whole()):
         return False
     if (case.record.verified, case.moment) < (old.record.verified, old.moment):
         raise RecordError(f"{target.name} is there already, and it is verified or newer; keep it.")
@@ -100,8 +118,8 @@ def _source(path: Path, sha: str, results: Path) -> Path:
 
 
 def _write(case: Case, target: Path) -> bool:
-    """The record with its curve; the same bytes as the file's unless the mark was set."""
-    whole = replace(case.record, curve=case.curve())
+    """The whole record; the same bytes as the file's unless the mark was set."""
+    whole = case.whole()
     part = target.with_name(target.name + ".part")
     part.write_text(whole.to_json(), encoding="utf-8")
     part.replace(target)

@@ -14,7 +14,9 @@ HEAD = ("Entry", "Profile", "Device", "Task", "Score", "Bar", "Seeds", "Verdict"
 def markdown(loaded: Loaded) -> str:
     """One line a task of each standing, then what was refused and why tasks failed."""
     lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
-    for standing in standings(loaded.cases):
+    marks = []
+    for standing in standings(loaded.cases, audits=loaded.audits):
+        marks += [f"- marked {plain(standing.entry.id)}: {plain(text)}" for text in standing.marks]
         keys = sorted(standing.cells, key=key_order)
         lines.extend(_row(standing, standing.cells[key]) for key in keys)
     causes = [
@@ -23,7 +25,7 @@ def markdown(loaded: Loaded) -> str:
         if c.record.cause
     ]
     refused = [f"- refused {plain(r.file)}: {plain(r.reason)}" for r in loaded.refused]
-    notes = [*causes, *refused]
+    notes = [*marks, *causes, *refused]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 

@@ -24,6 +24,7 @@ svg .axis{stroke:var(--soft);fill:none}svg .ref{stroke:var(--soft);fill:none;str
 svg .bar{stroke:var(--fg);fill:none;stroke-width:2}
 svg .ln{fill:none;stroke-width:1.75;stroke-linejoin:round}svg .thin{stroke-width:1.25}
 svg .err{stroke-width:1;opacity:.55}svg .mid{stroke:var(--fg);stroke-width:1.5}
+svg .col{fill:var(--c0)}svg .pale{opacity:.35}
 svg .front{fill:none;stroke:var(--soft);stroke-width:1}
 svg .s0{stroke:var(--c0)}svg .s1{stroke:var(--c1)}svg .s2{stroke:var(--c2)}svg .s3{stroke:var(--c3)}
 svg .s4{stroke:var(--c4)}svg .s5{stroke:var(--c5)}
@@ -132,6 +133,10 @@ class Svg:
     def marker(self, x: float, y: float, series: int, title: str = "", size: float = 4) -> None:
         """Circle, square, diamond, triangle …: one shape for each series."""
         self._add("path", {"d": _shape(x, y, series % 4, size), "class": f"p s{series}"}, title)
+
+    def bar(self, x: float, y: float, wide: float, high: float, cls: str, title: str = "") -> None:
+        at = {"x": _n(x), "y": _n(y), "width": _n(wide), "height": _n(high), "class": cls}
+        self._add("rect", at, title)
 
     def text(self, x: float, y: float, text: str, anchor: str = "start", cls: str = "") -> None:
         at = {"x": _n(x), "y": _n(y)} | ({"text-anchor": anchor} if anchor != "start" else {})

@@ -61,6 +61,13 @@ RECORD_COLUMNS: tuple[Column[Case], ...] = (
     Column(
         "isolation", "string", lambda c: c.record.isolation, "how the submission was kept apart"
     ),
+    Column("checks", "integer", lambda c: len(c.record.validity), "validity checks that were run"),
+    Column(
+        "checks_broken",
+        "string",
+        lambda c: ",".join(f.check for f in c.record.validity if not f.ok),
+        "those that do not hold, comma-separated",
+    ),
     Column("verified", "boolean", lambda c: c.record.verified, "scored by the trusted workflow"),
     Column("created", "string", lambda c: c.moment, "UTC"),
     Column("source_sha256", "string", lambda c: c.record.identity.source_sha256, "of the file"),
@@ -86,7 +93,8 @@ STANDING_COLUMNS: tuple[Column[Standing], ...] = (
     Column("train_speed", "number", lambda s: s.speed("step"), "reference of the same run = 1"),
     Column("infer_speed", "number", lambda s: s.speed("predict"), "reference of the same run = 1"),
     Column("fit_seconds", "number", lambda s: s.seconds("fit"), "mean wall clock of a training"),
-    Column("verified", "string", lambda s: s.verified, "verified, partly verified, self-reported"),
+    Column("verified", "string", lambda s: s.verified, "or partly verified, self-reported, marked"),
+    Column("marks", "string", lambda s: " ".join(s.marks), "why its scores cannot be believed"),
     Column("date", "string", lambda s: s.date, "day of the newest record, UTC"),
     Column("source_sha256", "string", lambda s: s.source, "of the file"),
 )

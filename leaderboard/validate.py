@@ -10,14 +10,18 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from selectivbench.anatomy import Anatomy
 from selectivbench.errors import RecordError, explain
 from selectivbench.record import Record
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,79}")
 TASK = re.compile(r"[a-z0-9_]{1,60}-v[0-9]{1,4}")
 DIGEST = re.compile(r"[0-9a-f]{8,64}")
+CHECK = re.compile(r"[a-z][a-z-]{0,39}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
+MOST_FACETS, MOST_BINS = 16, 64
+MOST_FINDINGS = 40
 LARGEST = 1e15
 """No time, size or count of a real run comes near; beyond it float64 no longer counts in ones."""
 LONGEST = 20_000
@@ -28,9 +32,11 @@ SLACK = 1e-3
 
 def check(record: Record) -> None:
     """Raise RecordError with the first reason why this record cannot be shown."""
+    if record.custom is not None:
+        raise RecordError("a training at sizes of one's own; only cases of a profile are shown.")
     _names(record)
     _bounds(record)
-    for name in ("budget", "environment", "machine"):
+    for name in ("budget", "environment", "machine", "probe"):
         for path, leaf in _leaves(name, getattr(record, name)):
             _leaf(path, leaf)
     for name, text in _texts(record):
@@ -65,6 +71,12 @@ def _texts(record: Record) -> Iterator[tuple[str, str]]:
     yield from (("name", entry.name), ("paper", entry.paper), ("authors", entry.authors))
     yield from (("entry.tags", tag) for tag in (*entry.tags, *entry.expected_fail))
     yield from (("evaluations", part.split) for part in record.evaluations)
+    for anatomy in _anatomies(record):
+        yield from (
+            ("facets", text) for facet in anatomy.facets for text in (facet.by, *facet.bins)
+        )
+        yield from (("mistakes", text) for m in anatomy.mistakes for text in (m.asked, m.answered))
+    yield from (("validity", finding.text) for finding in record.validity)
 
 
 def _leaf(path: str, leaf: Any) -> None:
@@ -96,6 +108,14 @@ def _bounds(record: Record) -> None:
     """The sizes that ``Record.from_json`` leaves open; the types are right already."""
     for tag in (*record.entry.tags, *record.entry.expected_fail):
         _want(len(tag) <= 80, "entry.tags", tag, "texts of at most 80")
+    _want(
+        len(record.validity) <= MOST_FINDINGS,
+        "validity",
+        len(record.validity),
+        f"at most {MOST_FINDINGS} findings",
+    )
+    for finding in record.validity:
+        _want(bool(CHECK.fullmatch(finding.check)), "check", finding.check, "small letters and -")
     for name in ("parameters", "state_size", "peak_memory"):
         value = getattr(record, name)
         _want(value is None or 0 <= value <= LARGEST, name, value, f"0 to {LARGEST:g}, or null")
@@ -108,7 +128,27 @@ def _bounds(record: Record) -> None:
         good = 0 <= point.step <= LARGEST and abs(point.loss) <= LARGEST
         good = good and (point.accuracy is None or abs(point.accuracy) <= LARGEST)
         _want(good, "curve", point, "a step from 0 on, and numbers of some size")
+    for anatomy in _anatomies(record):
+        _dissected(anatomy)
     _moment(record.created)
+
+
+def _anatomies(record: Record) -> Iterator[Anatomy]:
+    yield from (part.anatomy for part in record.evaluations if part.anatomy is not None)
+
+
+def _dissected(anatomy: Anatomy) -> None:
+    """Few enough facets and mistakes for a page, and counts that can be counts."""
+    sizes = len(anatomy.facets), len(anatomy.mistakes)
+    _want(max(sizes) <= MOST_FACETS, "anatomy", sizes, f"{MOST_FACETS} facets and mistakes")
+    _want(0 <= anatomy.rivals <= anatomy.wrong <= LARGEST, "anatomy", anatomy.wrong, "a count")
+    _want(all(0 < m.count <= LARGEST for m in anatomy.mistakes), "mistakes", anatomy, "counts")
+    for facet in anatomy.facets:
+        rows = list(zip(facet.counts, facet.rights, facet.best, strict=False))
+        lengths = {len(row) for row in (facet.bins, facet.counts, facet.rights, facet.best)}
+        good = len(lengths) == 1 and len(rows) <= MOST_BINS and len(set(facet.bins)) == len(rows)
+        good = good and all(max(r, b) <= n <= LARGEST and min(r, b) >= 0 for n, r, b in rows)
+        _want(good, f"facet {clip(facet.by)}", facet, f"at most {MOST_BINS} bins, counts of each")
 
 
 def _want(good: bool, name: str, got: object, allowed: str) -> None:
@@ -131,7 +171,8 @@ def _figures(record: Record) -> None:
 
 def _scores(record: Record) -> list[float]:
     """The two ways to pool several splits: score of the means, mean of the scores."""
-    splits = [_ratio(e.accuracy, e.floor, e.ceiling) for e in record.evaluations]
+    scored = (e for e in record.evaluations if e.scored)
+    splits = [_ratio(e.accuracy, e.floor, e.ceiling) for e in scored]
     known = [value for value in splits if value is not None]
     means = [sum(known) / len(known)] if known and len(known) == len(splits) else []
     own = _ratio(record.accuracy, record.floor, record.ceiling)

@@ -14,12 +14,13 @@ import pytest
 from pytest_selectivbench import options, summary
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
-from pytest_selectivbench.lab import Lab, manifest_path, spread_gpus
+from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines, row_of
 from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
+from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
 
 
@@ -52,7 +53,8 @@ class ActivePlugin:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
             progress = Progress.on(sys.__stdout__) if sys.__stdout__ else Progress(None)
             launchers = Launchers(plan.device.kind, isolation)
-            config.stash[LAB] = Lab(store, launchers, settings.gate, progress)
+            models = Models(settings.out / FOLDER, settings.save, settings.from_saved)
+            config.stash[LAB] = Lab(store, launchers, settings.gate, progress, models)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:

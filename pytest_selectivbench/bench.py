@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from selectivbench.anatomy import diagnose, merged
 from selectivbench.record import Record
 from selectivbench.thresholds import bar_for
 
@@ -52,12 +53,19 @@ def failure(record: Record) -> str:
     bar = bar_for(identity.task, identity.profile, identity.variant)
     if bar is None or record.score is None:
         return f"{who}: {record.cause}."
-    return (
-        f"{who}: score {record.score:.3f} is below the bar {bar.bar:.3f}.\n"
-        f"  accuracy {record.accuracy:.4f}, floor {record.floor:.4f}, ceiling {record.ceiling:.4f}\n"
-        f"  {_hint(record)}\n"
-        f"  record: {identity.stem}.json"
+    lines = (
+        f"{who}: score {record.score:.3f} is below the bar {bar.bar:.3f}.",
+        f"accuracy {record.accuracy:.4f}, floor {record.floor:.4f}, ceiling {record.ceiling:.4f}",
+        _where(record),
+        _hint(record),
+        f"record: {identity.stem}.json",
     )
+    return "\n  ".join(filter(None, lines))
+
+
+def _where(record: Record) -> str:
+    """The kind of element that it is wrong on, where its errors keep to one."""
+    return diagnose(merged(e.anatomy for e in record.evaluations if e.anatomy is not None))
 
 
 def _hint(record: Record) -> str:

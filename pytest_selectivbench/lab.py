@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ import pytest
 
 from pytest_selectivbench import results
 from pytest_selectivbench.cases import Case, case_name
+from pytest_selectivbench.neighbours import neighbours
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Outcome
 from selectivbench import runner
-from selectivbench.record import Point, Record, Tracker
+from selectivbench.record import Finding, Point, Record, Tracker
 from selectivbench.sandbox.launchers import Launchers
-from selectivbench.store import RecordStore
+from selectivbench.saved import SavedModels
+from selectivbench.store import Found, RecordStore
 from selectivbench.tasks import Task
 from selectivbench.validity import Examination
 
@@ -32,6 +34,7 @@ class Lab:
     launchers: Launchers
     gate: bool
     progress: Progress
+    models: Models
     _examinations: dict[str, Examination] = field(default_factory=dict)
 
     def outcome(
@@ -40,18 +43,28 @@ class Lab:
         """The record of a case: re-used, or trained by whichever case of the training comes first."""
         identity = job.identity(task)
         with self.store.lock(job.identity(job.tasks[0]).key):
-            found = self.store.find(identity)
+            found = self.models.allow(self.store.find(identity), job)
             if found.record is not None:
                 return Outcome(found.record, True, found.reason)
             timer = _Timer(request, f"{job.submission.id} {case_name(job)}", job.tasks[0].id)
-            records = runner.run(job, self.launchers.of(job.submission.imports), tracker, timer)
+            records = self._made(job, tracker, timer)
             self.store.write_source(job.submission.sha256, job.submission.source)
-            for record in records:
-                self.store.write(record)
+            kept = [self.store.write(record) for record in records]
+            for record in kept:
                 tracker.done(record)
-        record = next(record for record in records if record.identity == identity)
+        record = next(record for record in kept if record.identity == identity)
         timer.describe(record)
         return Outcome(record, False, found.reason)
+
+    def _made(self, job: runner.Job, tracker: Tracker, timer: _Timer) -> tuple[Record, ...]:
+        """Train, or evaluate the saved model of an earlier training."""
+        launcher = self.launchers.of(job.submission.imports)
+        if not self.models.instead:
+            return runner.run(job, launcher, tracker, timer, self.models.kept)
+        trained = job.identity(job.tasks[0])
+        saved = self.models.find(trained)
+        known = saved.training or self.store.last(trained)
+        return runner.run_saved(job, launcher, replace(saved, training=known))
 
     @contextmanager
     def announced(self, case: Case) -> Iterator[Tracker]:
@@ -68,17 +81,43 @@ class Lab:
             (results.PROPERTY, json.dumps(results.row(outcome, case.expected_fail)))
         )
 
-    def examination(self, job: runner.Job) -> Examination:
-        """The validity checks of a submission; what they share is done once."""
+    def examined(self, job: runner.Job, check: str) -> Finding:
+        """What a validity check finds of a submission, kept with its records too."""
+        finding = self._examination(job).find(check)
+        self.store.note(job.identity(job.tasks[0]), finding)
+        return finding
+
+    def _examination(self, job: runner.Job) -> Examination:
+        """What the checks of a submission share is done once."""
         key = job.submission.sha256
         if key not in self._examinations:
             launcher = self.launchers.of(job.submission.imports)
-            self._examinations[key] = Examination.of(job, launcher)
+            others = neighbours(job.submission.path)
+            self._examinations[key] = Examination.of(job, launcher, others)
         return self._examinations[key]
 
     def close(self) -> None:
         """End every launcher and its children."""
         self.launchers.close()
+
+
+@dataclass(frozen=True)
+class Models(SavedModels):
+    """The saved models of a session: whether they are to be kept, or used instead of training."""
+
+    keep: bool = False
+    instead: bool = False
+
+    @property
+    def kept(self) -> SavedModels | None:
+        """Where the runner puts a trained model, if anywhere."""
+        return self if self.keep else None
+
+    def allow(self, found: Found, job: runner.Job) -> Found:
+        """A record that was found is not re-used where its model is wanted and was not kept."""
+        if self.keep and found.record is not None and not self.has(job.identity(job.tasks[0])):
+            return Found(None, "its model was not kept")
+        return found
 
 
 class _Timer:

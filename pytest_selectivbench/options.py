@@ -25,6 +25,8 @@ TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("validity", "auto", "validity checks too: yes, no, or auto (the quick ones, in smoke)"),
 )
 FLAGS: tuple[tuple[str, str], ...] = (
+    ("save", "keep the trained model of each training, in OUT/models"),
+    ("from-saved", "evaluate kept models, train nothing"),
     ("rerun", "train again where a record could be re-used"),
     ("no-gate", "record a score below the bar, but do not fail for it"),
 )
@@ -43,6 +45,8 @@ class Settings:
     steps: int | None
     isolate: str
     validity: str
+    save: bool
+    from_saved: bool
     rerun: bool
     gate: bool
 
@@ -79,6 +83,8 @@ def read(config: pytest.Config) -> Settings | None:
         steps=_number("steps", text, 1) if (text := _value(config, "steps")) else None,
         isolate=_value(config, "isolate"),
         validity=_choice("validity", _value(config, "validity"), ("auto", "yes", "no")),
+        save=_value(config, "save"),
+        from_saved=_value(config, "from_saved"),
         rerun=_value(config, "rerun"),
         gate=not _value(config, "no_gate"),
     )

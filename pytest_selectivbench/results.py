@@ -46,7 +46,7 @@ class Row:
     score: float | None
     seconds: float
     stem: str
-    reused: bool
+    verb: str
     reason: str
     expected_fail: bool
     splits: Mapping[str, float]
@@ -120,7 +120,7 @@ def row(outcome: Outcome, expected_fail: bool) -> dict[str, Any]:
         "score": record.score,
         "seconds": record.seconds.get("fit", 0.0),
         "stem": identity.stem,
-        "reused": outcome.reused,
+        "verb": "re-used" if outcome.reused else "evaluated" if record.from_saved else "trained",
         "reason": outcome.reason,
         "expected_fail": expected_fail,
         "splits": {e.split: score(e.accuracy, e.floor, e.ceiling) for e in record.evaluations},

@@ -66,14 +66,14 @@ def _held(line: Line) -> str:
 
 def reasons(lines: Iterable[Line]) -> list[str]:
     """Why each case was trained or re-used, grouped by the reason."""
-    grouped: dict[tuple[bool, str], list[str]] = {}
+    grouped: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         for row in line.rows:
             name = f"{row.entry} {row.task} seed {row.seed}"
-            grouped.setdefault((row.reused, row.reason), []).append(name)
+            grouped.setdefault((row.verb, row.reason), []).append(name)
     return [
-        f"{'re-used' if reused else 'trained'} {len(names)} ({reason}): {_some(names)}"
-        for (reused, reason), names in sorted(grouped.items())
+        f"{verb} {len(names)} ({reason}): {_some(names)}"
+        for (verb, reason), names in sorted(grouped.items(), reverse=True)
     ]
 
 

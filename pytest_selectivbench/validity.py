@@ -1,4 +1,4 @@
-"""Validity checks as test cases: ``mamba.py::validity-causality[noisy_gaps-v1]``."""
+"""Validity checks as test cases: ``mamba.py::validity-causality[noisy_gaps-v2]``."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class ValidityCase(SubmissionItem):
 def hold_check(request: pytest.FixtureRequest) -> None:
     """Run a check on a briefly trained submission, and fail where it does not hold."""
     case = cast("ValidityCase", request.node)
-    finding = request.config.stash[LAB].examination(case.job).find(case.check)
-    case.user_properties.append(("validity", f"{finding.check}: {finding.text}"))
+    finding = request.config.stash[LAB].examined(case.job, case.check)
+    case.user_properties.append(("validity", str(finding)))
     if not finding.ok:
-        raise Invalid(f"{case.job.submission.id}: {finding.check} does not hold: {finding.text}.")
+        raise Invalid(f"{case.job.submission.id}: {finding}.")
 
 
 def wanted(asked: str, conformance: bool) -> tuple[str, ...]:

@@ -8,19 +8,19 @@ carries its own copy of the generator and the public seeds scores high in public
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from selectivbench.audited import Audited, Gap
 from selectivbench.errors import UsageError, explain
 from selectivbench.machine import resolve
 from selectivbench.profiles import get_profile
-from selectivbench.record import Record
+from selectivbench.record import Identity, Record
 from selectivbench.runner import Job, run
 from selectivbench.sandbox import levels
 from selectivbench.sandbox.launchers import Launchers
@@ -51,27 +51,6 @@ class Audit:
     out: Path
     isolate: str
     steps: int | None = None
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Mean scores of one entry on one task; ``marked`` where public is better by too much."""
-
-    entry: str
-    task: str
-    public: float
-    audit: float
-    allowed: float
-
-    @property
-    def gap(self) -> float:
-        """Public less audit."""
-        return self.public - self.audit
-
-    @property
-    def marked(self) -> bool:
-        """Whether the public score cannot be believed."""
-        return self.gap > self.allowed
 
 
 def commitment(salt: bytes) -> str:
@@ -127,10 +106,20 @@ def perform(audit: Audit) -> str:
         gaps = list(_gaps(audit, launchers))
     finally:
         launchers.close()
-    rows = [{**asdict(gap), "gap": gap.gap, "marked": gap.marked} for gap in gaps]
-    found = {"commitment": commitment(audit.salt), "isolation": isolation.name, "gaps": rows}
-    RecordStore(audit.out).write_text(audit.out / "audit.json", json.dumps(found, indent=1) + "\n")
+    _keep(audit, Audited(commitment(audit.salt), isolation.name, tuple(gaps)))
     return table(audit.salt, gaps)
+
+
+def _keep(audit: Audit, found: Audited) -> None:
+    """Write ``audit.json``, with what the same salt gave before; another salt's is set aside."""
+    path = audit.out / "audit.json"
+    if path.is_file():
+        old = Audited.from_json(path.read_text(encoding="utf-8"))
+        if old.commitment == found.commitment:
+            found = old.with_gaps(found.gaps)
+        else:
+            path.replace(audit.out / f"audit-{old.commitment[:12]}.json")
+    RecordStore(audit.out).write_text(path, found.to_json())
 
 
 def table(salt: bytes, gaps: Iterable[Gap]) -> str:
@@ -138,8 +127,7 @@ def table(salt: bytes, gaps: Iterable[Gap]) -> str:
     lines = [f"commitment {commitment(salt)}"]
     for gap in gaps:
         mark = "  MARKED: public is better by too much" if gap.marked else ""
-        figures = f"public {gap.public:.3f}  audit {gap.audit:.3f}  allowed {gap.allowed:.3f}"
-        lines.append(f"{gap.entry}  {gap.task}  {figures}{mark}")
+        lines.append(f"{gap.entry}  {gap}{mark}")
     return "\n".join(lines)
 
 
@@ -155,7 +143,12 @@ def _gaps(audit: Audit, launchers: Launchers) -> Iterable[Gap]:
             count = len(profile.seeds)
             allowed = allowed_gap(task.id, profile.name, variant, count, len(secret))
             means = fmean(scores[:count]), fmean(scores[count:])
-            yield Gap(file.stem, task.id, *means, allowed)
+            yield _gap(jobs[0].identity(task), *means, allowed)
+
+
+def _gap(who: Identity, public: float, secret: float, allowed: float) -> Gap:
+    about = (who.entry, who.source_sha256, who.task, who.variant, who.profile, who.device_class)
+    return Gap(*about, who.budget_digest, public, secret, allowed)
 
 
 def _job(audit: Audit, file: Path, task: Task, variant: str, seed: int) -> Job:
@@ -177,7 +170,6 @@ def _score(
     record: Record | None = store.find(job.identity(task)).record
     if record is None:
         records = run(job, launchers.of(job.submission.imports), NullTracker(), lambda fit: fit())
-        for made in records:
-            store.write(made)
-        record = next(made for made in records if made.identity == job.identity(task))
+        kept = [store.write(made) for made in records]
+        record = next(made for made in kept if made.identity == job.identity(task))
     return 0.0 if record.score is None else record.score

@@ -9,7 +9,7 @@ no MLP but the mixer's own (SelectivBench, experimental setup).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -21,13 +21,15 @@ from selectivbench.profiles import ModelSize
 
 @dataclass(frozen=True)
 class MixerSpec:
-    """What a submitted mixer is told. ``n_heads`` is a hint that divides d_model, head size >= 16."""
+    """What a submitted mixer is told. ``n_heads`` is a hint that divides d_model, head size >= 16;
+    ``d_state`` one for a state of free size, or None where the size is the submission's to choose."""
 
     d_model: int
     n_layers: int
     layer_index: int
     max_length: int
     n_heads: int
+    d_state: int | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,8 @@ def count(module: nn.Module) -> int:
 
 
 def _layer_spec(spec: ModelSpec, index: int) -> MixerSpec:
-    return MixerSpec(spec.d_model, spec.n_layers, index, spec.max_length, spec.n_heads)
+    shared = (spec.d_model, spec.n_layers, index, spec.max_length, spec.n_heads)
+    return MixerSpec(*shared, d_state=spec.d_state)
 
 
 def _made(factory: MixerFactory, spec: MixerSpec) -> nn.Module:

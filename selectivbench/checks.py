@@ -5,18 +5,19 @@ Each gives a ``Finding`` with its numbers; none looks into the submission's proc
 
 from __future__ import annotations
 
-import ast
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.batch import BLANK, IGNORE, PAD, Batch
 from selectivbench.errors import ProtocolError
+from selectivbench.record import Finding
 from selectivbench.sandbox.controller import Child
 from selectivbench.sandbox.states import State
+from selectivbench.similarity import similar
 
 Logits = NDArray[np.float32]
 Predict = Callable[[Batch], Logits]
@@ -30,16 +31,8 @@ LARGEST_COMPRESSED = 24 * 1024
 """Bytes of a compressed source file; the largest honest one of ours takes 2 KiB."""
 STANDARD_ERRORS = 4.0
 """How far above the best constant shuffled labels may come by luck."""
-SIMILAR = 0.8
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one check found; ``text`` says it with numbers."""
-
-    check: str
-    ok: bool
-    text: str
+MOST_NAMED = 3
+"""Similar sources that a finding names."""
 
 
 def causality(predict: Predict, batch: Batch, cuts: Iterable[int] | None = None) -> Finding:
@@ -105,29 +98,33 @@ def embedded_weights(source: str) -> Finding:
 def state_bound(state_size: int | None, d_model: int, max_length: int) -> Finding:
     """A declared state is no larger than keeping every key and value would be."""
     most = 2 * d_model * max_length
-    if state_size is None:
-        return Finding(
-            "state-bound", False, "no state_size(spec), allowed: a function that says it"
-        )
+    if state_size is None:  # an optional function: nothing is declared, so nothing is shown
+        return Finding("state-bound", True, f"no state_size(spec) is declared, allowed: {most}")
     text = f"{state_size} floats for each layer and sequence, allowed: {most}"
     return Finding("state-bound", state_size <= most, text)
 
 
-def similar(source: str, others: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
-    """Which other sources are much the same in structure (names and text aside), nearest first."""
-    own = _shingles(source)
-    ratios = {name: _overlap(own, _shingles(other)) for name, other in others.items()}
-    ordered = sorted(ratios.items(), key=lambda pair: (-pair[1], pair[0]))
-    return tuple((name, ratio) for name, ratio in ordered if ratio >= SIMILAR)
+def similarity(source: str, others: Mapping[str, str]) -> Finding:
+    """Which other sources are much the same in structure: reported, and never a failure by itself."""
+    found = similar(source, others)
+    names = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found[:MOST_NAMED])
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    text = f"much the same in structure as {names}{more}" if found else "like no other"
+    return Finding("similarity", True, f"{text}, of {len(others)} compared")
 
 
 def trained_state(child: Child) -> State:
     """The state of a trained child; ProtocolError (status invalid) where it hides numbers."""
     state = child.state()
-    finding = hidden_numbers(child.built.parameters, state.numbers)
+    check_size(state, child.built.parameters)
+    return state
+
+
+def check_size(state: State, parameters: int) -> None:
+    """ProtocolError (status invalid) where a state holds more than a model of that size has."""
+    finding = hidden_numbers(parameters, state.numbers)
     if not finding.ok:
         raise ProtocolError(f"{finding.check}: {finding.text}.")
-    return state
 
 
 def cut_points(tokens: NDArray[np.int16]) -> set[int]:
@@ -170,17 +167,3 @@ def _apart(first: Logits, second: Logits) -> float:
     scale = max(1.0, float(np.abs(first).max()))
     difference = float(np.abs(first.astype(np.float64) - second).max()) / scale
     return difference if np.isfinite(difference) else float("inf")
-
-
-def _shingles(source: str) -> frozenset[tuple[str, ...]]:
-    """Runs of seven node kinds of the syntax tree; empty where it is none."""
-    try:
-        kinds = [type(node).__name__ for node in ast.walk(ast.parse(source))]
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
-    return frozenset(tuple(kinds[i : i + 7]) for i in range(len(kinds) - 6))
-
-
-def _overlap(first: frozenset[tuple[str, ...]], second: frozenset[tuple[str, ...]]) -> float:
-    both = first | second
-    return len(first & second) / len(both) if both else 0.0

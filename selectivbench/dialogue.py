@@ -10,13 +10,16 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from selectivbench.anatomy import Anatomy, dissect
 from selectivbench.batch import Batch
+from selectivbench.checkpoints import UNKEPT, Progress
 from selectivbench.errors import ProtocolError
-from selectivbench.metrics import divergence, element_hits, finite
+from selectivbench.metrics import divergence, element_guesses, finite
 from selectivbench.profiles import Plan
 from selectivbench.record import Evaluation, Point, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, Logits
@@ -30,31 +33,48 @@ LOGITS_AT_ONCE = 1 << 23
 LARGEST_BATCH = 256
 
 
-def fit(child: Child, data: Dataset, plan: Plan, seed: int, tracker: Tracker) -> tuple[Point, ...]:
-    """Train a child on every batch of the budget; the learning curve is what comes back."""
+def fit(
+    child: Child,
+    data: Dataset,
+    plan: Plan,
+    seed: int,
+    tracker: Tracker,
+    progress: Progress = UNKEPT,
+) -> tuple[Point, ...]:
+    """Train a child on every batch of the budget; the learning curve is what comes back.
+
+    ``progress`` may hold an earlier part of the same training, which is then not done again.
+    """
     budget = plan.budget
+    begun = progress.resume(child)
+    done = begun[-1].step if begun else 0
     validations = _evenly(budget.steps, budget.validations)
     reports = validations | _evenly(budget.steps, REPORTS)  # a validation follows a report
     held_out = _exam(data, "validation")
 
     def send() -> None:
-        order = batch_order(data.sizes["train"], budget.batch_size, budget.steps, seed)
-        for step, indices in enumerate(order, start=1):
+        size = budget.samples or data.sizes["train"]
+        order = batch_order(size, budget.batch_size, budget.steps, seed)
+        for step, indices in islice(enumerate(order, start=1), done, None):
             child.train(data.batch("train", indices))
             if step in reports:
                 child.report()
             if step in validations:
                 held_out.ask(child)
+            if step in reports and progress.due(step):
+                child.ask_checkpoint()
 
     def receive() -> tuple[Point, ...]:
-        points = []
-        for step in sorted(reports):
+        points = list(begun)
+        for step in sorted(step for step in reports if step > done):
             _, loss = child.progress()
             if not math.isfinite(loss):
                 raise ProtocolError(f"the training loss is {loss} by step {step}.")
-            accuracy = held_out.mark(child) if step in validations else None
+            accuracy = held_out.mark(child).figure if step in validations else None
             tracker.point(step, budget.steps, loss, accuracy)
             points.append(Point(step, loss, accuracy))
+            if progress.was_due(step):
+                progress.keep(child.checkpoint(), points)
         return tuple(points)
 
     child.enter("fit", budget.deadline)
@@ -100,7 +120,7 @@ def _seconds(do: Callable[[], None]) -> float:
 def evaluate(child: Child, data: Dataset) -> tuple[Evaluation, ...]:
     """The figure of every test split of a dataset, each with its floor and ceiling."""
     child.enter("predict", PREDICT_DEADLINE)
-    return tuple(_evaluation(child, data, split) for split in data.evaluations)
+    return tuple(_evaluation(child, data, split) for split in (*data.evaluations, *data.reported))
 
 
 def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -117,6 +137,14 @@ def batch_order(size: int, batch_size: int, steps: int, seed: int) -> Iterator[N
         yield shuffled[start : start + batch_size]
 
 
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """A figure, and the class guessed for each element (none where the metric is of distributions)."""
+
+    figure: float
+    guesses: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Exam:
     """One held-out split: what is asked of a child, and how its answers are marked."""
@@ -131,23 +159,28 @@ class Exam:
         for batch in self.batches:
             child.ask(batch)
 
-    def mark(self, child: Child) -> float:
+    def mark(self, child: Child) -> Marks:
         """The figure over all answers, in the unit of the metric (larger is better)."""
         total: float = 0.0
         of = 0
+        answers = []
         for number, batch in enumerate(self.batches):
             logits = child.logits(batch)
             if not finite(logits):
                 raise ProtocolError("logits: got NaN or infinity, allowed: finite numbers.")
-            points, count = self._marked(number, batch, logits)
+            points, count, guesses = self._marked(number, batch, logits)
             total, of = total + points, of + count
-        return total / of
+            answers.append(guesses)
+        return Marks(total / of, np.concatenate(answers))
 
-    def _marked(self, number: int, batch: Batch, logits: Logits) -> tuple[float, int]:
+    def _marked(
+        self, number: int, batch: Batch, logits: Logits
+    ) -> tuple[float, int, NDArray[np.int64]]:
         if self.metric == "accuracy":
-            return element_hits(logits, batch.targets, batch.element)
+            guesses, asked = element_guesses(logits, batch.targets, batch.element)
+            return int((guesses == asked).sum()), len(asked), guesses
         nats, steps = divergence(logits, self.exact[number], batch.element)
-        return -nats, steps
+        return -nats, steps, np.empty(0, dtype=np.int64)
 
 
 def _exam(data: Dataset, split: str) -> Exam:
@@ -160,9 +193,16 @@ def _exam(data: Dataset, split: str) -> Exam:
 
 def _evaluation(child: Child, data: Dataset, split: str) -> Evaluation:
     exam = _exam(data, split)
-    figure = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
+    marks: Marks = child.together(lambda: exam.ask(child), lambda: exam.mark(child))
     levels = data.levels(split)
-    return Evaluation(split, figure, levels.floor, levels.ceiling)
+    anatomy = _anatomy(data, split, marks)
+    scored = split in data.evaluations
+    return Evaluation(split, marks.figure, levels.floor, levels.ceiling, anatomy, scored)
+
+
+def _anatomy(data: Dataset, split: str, marks: Marks) -> Anatomy | None:
+    described = data.described(split)
+    return None if described is None else dissect(described, marks.guesses, data.class_names)
 
 
 def _rows(data: Dataset) -> int:

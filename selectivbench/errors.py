@@ -4,6 +4,7 @@ SelectivError
 ├── UsageError        (also ValueError)  an option, parameter or path that a person gave
 ├── SubmissionError                      a submission file that cannot be used
 ├── RecordError                          a record that cannot be read
+├── EvidenceError                        what is frozen is not what the records say
 └── ChildError                           the submission's process did not finish its work
     ├── ChildFailed                      it raised; carries its own traceback
     ├── ChildOutOfMemory                 it asked for more memory than there is
@@ -36,6 +37,10 @@ class SubmissionError(SelectivError):
 
 class RecordError(SelectivError):
     """A record file that is not a record."""
+
+
+class EvidenceError(SelectivError):
+    """Bars or claims that are frozen differ from what the committed records give."""
 
 
 class ChildError(SelectivError):

@@ -179,7 +179,9 @@ def info(task: str, profile: str, variant: str | None = None, seed: int = 1) -> 
         "steps": {"longest": data.max_length, "mean of training": float(lengths.mean())},
         "samples": dict(data.sizes),
         "metric": data.metric,
-        "levels": {split: asdict(data.levels(split)) for split in data.evaluations},
+        "levels": {
+            split: asdict(data.levels(split)) for split in (*data.evaluations, *data.reported)
+        },
         "hash": golden_hash(data),
     }
     grammar = getattr(data, "grammar", None)

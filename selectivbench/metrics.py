@@ -19,10 +19,10 @@ def softmax(logits: NDArray[np.floating]) -> NDArray[np.float32]:
     return np.asarray(exp / exp.sum(axis=-1, keepdims=True), dtype=np.float32)
 
 
-def element_hits(
+def element_guesses(
     logits: NDArray[np.floating], targets: NDArray[np.integer], element: NDArray[np.integer]
-) -> tuple[int, int]:
-    """(elements named rightly, elements) of one batch.
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(E,) class ids that were guessed and (E,) those asked, of the elements of one batch in order.
 
     An element is a run of steps with one ``element`` id; its guess is the argmax of the class
     probabilities summed over its steps (SelectivBench, section "metric"). Steps with id IGNORE are
@@ -33,13 +33,20 @@ def element_hits(
     """
     scored = element != IGNORE
     if not scored.any():
-        return 0, 0
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     rows = np.broadcast_to(np.arange(len(element))[:, None], element.shape)[scored]
     ids = element[scored]
     starts = np.flatnonzero(np.r_[True, (np.diff(rows) != 0) | (np.diff(ids) != 0)])
     sums = np.add.reduceat(softmax(logits[scored]), starts, axis=0)
-    hits = sums.argmax(axis=1) == targets[scored][starts]
-    return int(hits.sum()), len(hits)
+    return sums.argmax(axis=1), targets[scored][starts].astype(np.int64)
+
+
+def element_hits(
+    logits: NDArray[np.floating], targets: NDArray[np.integer], element: NDArray[np.integer]
+) -> tuple[int, int]:
+    """(elements named rightly, elements) of one batch, by ``element_guesses``."""
+    guesses, asked = element_guesses(logits, targets, element)
+    return int((guesses == asked).sum()), len(asked)
 
 
 def divergence(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from selectivbench.errors import UsageError, explain, near
 
@@ -15,6 +16,8 @@ class ModelSize:
 
     block_budget: parameters of one block, filled up by its MLP; 0 for a block without MLP.
     post_norm: layer norm after the residual (the reference's stack) instead of before the mixer.
+    d_state: a hint for mixers with a state of free size; None leaves it to the submission.
+    dtype: of all parameters and activations, bfloat16 or None for float32.
     """
 
     d_model: int
@@ -23,6 +26,8 @@ class ModelSize:
     block_budget: int
     dropout: float = 0.0
     post_norm: bool = False
+    d_state: int | None = None
+    dtype: str | None = None
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Budget:
 
     lr is the default that a submission's TRAIN may replace; deadline is in seconds for the whole fit.
     validations: how often, evenly spread, the validation split is predicted for the learning curve.
+    samples: training samples that are used, the first ones; None for all.
     """
 
     steps: int
@@ -40,6 +46,7 @@ class Budget:
     validations: int
     deadline: float
     clip: float = 1.0
+    samples: int | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,17 @@ class Plan:
 
     model: ModelSize
     budget: Budget
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """As JSON-able data without what is not set.
+
+        A field that comes later, with None for its default, thus leaves every older digest alone.
+        """
+        parts = {"model": asdict(self.model), "budget": asdict(self.budget)}
+        return {
+            name: {field: value for field, value in part.items() if value is not None}
+            for name, part in parts.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -97,7 +115,7 @@ _DEFAULT_TASKS = (
 
 _SMOKE = Plan(_square(32, 2, 2), Budget(20, 32, 1e-2, 2, validations=2, deadline=60))
 
-_LITE = Plan(_square(48, 2, 3), Budget(700, 64, 3e-3, 50, validations=4, deadline=1_200))
+_LITE = Plan(_square(48, 2, 3), Budget(700, 64, 1e-2, 50, validations=4, deadline=1_200))
 _LITE_COPY = Plan(_square(48, 2, 3), Budget(1_200, 64, 3e-3, 50, validations=6, deadline=1_200))
 
 _PAPER = Plan(

@@ -16,11 +16,22 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
+from selectivbench.anatomy import Anatomy, Facet, Mistake
 from selectivbench.errors import RecordError, Status, explain
 
 SCHEMA_VERSION = 1
 
 STATUSES: tuple[str, ...] = get_args(Status)
+CHECKS = (
+    "causality",
+    "batch-independence",
+    "determinism",
+    "similarity",
+    "embedded-weights",
+    "state-bound",
+    "shuffled-labels",
+)
+"""Every validity check, in the order in which they run; a verified result has them all."""
 REUSED = ("pass", "fail", "invalid")
 """Statuses that a second run takes from the cache; any other is tried again."""
 
@@ -50,6 +61,16 @@ class Identity:
         parts = (self.entry, self.task, self.variant, self.profile, f"seed{self.seed}")
         return "-".join((*parts, self.key))
 
+    @property
+    def examined(self) -> dict[str, str]:
+        """What findings of validity checks are about: any task, seed and budget of it."""
+        return {
+            "source_sha256": self.source_sha256,
+            "profile": self.profile,
+            "device_class": self.device_class,
+            "environment_digest": self.environment_digest,
+        }
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -72,6 +93,10 @@ class Evaluation:
     accuracy: float
     floor: float
     ceiling: float
+    anatomy: Anatomy | None = None
+    """Which elements were right; None in older records, and where the figure counts no hits."""
+    scored: bool = True
+    """Whether the split counts for the task's figure, or is shown beside it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +106,19 @@ class Point:
     step: int
     loss: float
     accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one validity check found; ``text`` says it with numbers."""
+
+    check: str
+    ok: bool
+    text: str
+
+    def __str__(self) -> str:
+        """Which check, whether it holds, and the numbers."""
+        return f"{self.check} {'holds' if self.ok else 'does not hold'}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -117,9 +155,21 @@ class Record:
     """none, process, landlock or namespaces: levels 0 to 3, each with all before it."""
     isolation_notes: tuple[str, ...] = ()
     """What this machine could not give."""
-    probe: Mapping[str, Any] = field(default_factory=dict)
-    """What the gates do on each kind of step, as `selectivbench probe` found; empty where none was."""
+    validity: tuple[Finding, ...] = ()
+    """What the validity checks of the submission found, in this profile and environment; empty where
+    none was run. One that does not hold makes the result invalid."""
+    probe: Mapping[str, Any] | None = None
+    """What the gates do on each kind of step, as ``selectivbench probe`` found; see
+    ``selectivbench.mechanism.report``."""
     verified: bool = False
+    from_saved: bool = False
+    """The figures are those of a saved model: nothing was trained for this record."""
+    custom: Mapping[str, Any] | None = None
+    """Sizes of one's own (``selectivbench train``): no bar, no verdict; None for a benchmark case."""
+    pieces: int = 1
+    """What each training batch was split into to fit the memory; the process's own word."""
+    selection: Mapping[str, Any] | None = None
+    """How rate and warm-up were chosen on validation data; see ``selectivbench.selection``."""
     budget: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -143,9 +193,10 @@ class Record:
                 )
             data["identity"] = Identity(**_known(data["identity"], Identity))
             data["entry"] = Entry(**_tuples(_known(data["entry"], Entry)))
-            data["evaluations"] = tuple(Evaluation(**e) for e in data["evaluations"])
+            data["evaluations"] = tuple(map(_evaluation, data["evaluations"]))
             data["curve"] = tuple(Point(**p) for p in data["curve"])
             data["isolation_notes"] = tuple(data.get("isolation_notes", ()))
+            data["validity"] = tuple(Finding(**f) for f in data.get("validity", ()))
             record = cls(**data)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise RecordError(f"not a record: {type(error).__name__}: {error}") from error
@@ -192,6 +243,17 @@ def _tuples(data: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
 
 
+def _evaluation(data: Any) -> Evaluation:
+    known = _known(data, Evaluation)
+    if (found := known.get("anatomy")) is None:
+        return Evaluation(**known)
+    parts = _known(found, Anatomy)
+    facets = tuple(Facet(**_tuples(_known(part, Facet))) for part in parts["facets"])
+    mistakes = tuple(Mistake(**_known(part, Mistake)) for part in parts["mistakes"])
+    whole = {**parts, "facets": facets, "mistakes": mistakes}
+    return Evaluation(**{**known, "anatomy": Anatomy(**whole)})
+
+
 def _check(part: Any) -> None:
     """Every field of a record, and of its parts, is what its annotation says."""
     for name, hint, fits in _tests(part.__class__):
@@ -205,7 +267,7 @@ def _check(part: Any) -> None:
                 _check(inner)
 
 
-_PARTS = (Identity, Entry, Evaluation, Point)
+_PARTS = (Identity, Entry, Evaluation, Point, Finding, Anatomy, Facet, Mistake)
 
 
 @cache

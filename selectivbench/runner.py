@@ -4,79 +4,47 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
+from types import MappingProxyType
 
 import numpy as np
 
 from selectivbench import machine
-from selectivbench.checks import trained_state
+from selectivbench.checkpoints import UNKEPT, Progress
+from selectivbench.checks import check_size, trained_state
 from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
+from selectivbench.job import Job, order_of
 from selectivbench.metrics import score
-from selectivbench.profiles import Plan, Profile
-from selectivbench.record import Entry, Evaluation, Identity, Point, Record, Tracker, digest
+from selectivbench.record import Entry, Evaluation, Point, Record, Tracker
 from selectivbench.sandbox.controller import Child, opened
 from selectivbench.sandbox.launch import Launcher
-from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.states import State
-from selectivbench.seeds import Stream
-from selectivbench.submission import Submission
+from selectivbench.saved import Saved, SavedModels
 from selectivbench.tasks.base import Dataset, Task
-from selectivbench.thresholds import judge
+from selectivbench.thresholds import conforming, judge
+
+__all__ = ["Fit", "Job", "order_of", "run", "run_saved"]
 
 Fit = Callable[[], tuple[Point, ...]]
 
 
-@dataclass(frozen=True)
-class Job:
-    """One training, the unit of work, and every task that is evaluated on it.
-
-    tasks: the trained task first. steps: a cut budget, or None for the profile's own.
-    """
-
-    submission: Submission
-    tasks: tuple[Task, ...]
-    variant: str
-    profile: Profile
-    seed: int
-    device: machine.Device
-    steps: int | None = None
-
-    @property
-    def plan(self) -> Plan:
-        """Model size and budget, with the submission's own rate where it declares one."""
-        plan = self.profile.plan(self.tasks[0].name, self.steps)
-        lr = self.submission.train.get("lr", plan.budget.lr)
-        return replace(plan, budget=replace(plan.budget, lr=lr))
-
-    def dataset(self, task: Task) -> Dataset:
-        """The data of one of the tasks."""
-        return task.dataset(self.profile.name, self.variant, self.seed)
-
-    def identity(self, task: Task) -> Identity:
-        """What the record of one of the tasks will be filed under."""
-        return Identity(
-            entry=self.submission.id,
-            source_sha256=self.submission.sha256,
-            task=task.id,
-            variant=self.variant,
-            profile=self.profile.name,
-            seed=self.seed,
-            device_class=self.device.name,
-            budget_digest=digest(asdict(self.plan)),
-            environment_digest=digest(machine.versions()),
-        )
-
-
 def run(
-    job: Job, launcher: Launcher, tracker: Tracker, timed: Callable[[Fit], tuple[Point, ...]]
+    job: Job,
+    launcher: Launcher,
+    tracker: Tracker,
+    timed: Callable[[Fit], tuple[Point, ...]],
+    models: SavedModels | None = None,
+    progress: Progress = UNKEPT,
 ) -> tuple[Record, ...]:
     """Train once, predict every test set, and give one record for each task of the job.
 
     ``timed`` calls the fit, and only the fit, exactly once; a benchmark fixture can stand there.
-    A child that fails is a result too: its status and cause are in each record.
+    ``models`` is where the trained model is kept, ``progress`` where the training can be taken up
+    again after an interruption. A child that fails is a result too: its status and cause are in
+    each record.
     """
     data = {task: job.dataset(task) for task in job.tasks}
     draft = _draft(job, launcher)
@@ -85,14 +53,17 @@ def run(
     try:
         with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
-            curve = timed(lambda: fit(child, data[job.tasks[0]], job.plan, job.seed, tracker))
+            given = data[job.tasks[0]], job.plan, job.seed, tracker, progress
+            curve = timed(lambda: fit(child, *given))
             clock.lap("fit")
-            draft = replace(draft, curve=curve)
-            state = trained_state(child) if job.profile.apart else None
-            figures = _examined(job, child, data) if state is None else {}
+            draft = replace(draft, curve=curve, pieces=child.pieces)
+            state = trained_state(child) if job.profile.apart or models else None
+            if state is not None:
+                draft = replace(draft, saved_numbers=state.numbers)
+                _keep(models, state, replace(draft, seconds=dict(clock.seconds)))
+            figures = {} if job.profile.apart else _examined(job, child, data)
             own = _pace(job, child, data)  # last: it trains on
-        if state is not None:
-            draft = replace(draft, saved_numbers=state.numbers)
+        if job.profile.apart and state is not None:
             figures = _examined_apart(job, launcher, data, state)
         clock.lap("evaluate")
         clock.seconds |= own | _yardstick(job, launcher, data)
@@ -101,6 +72,36 @@ def run(
         figures = {}
     draft = _measured(draft, child, clock.seconds)
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
+
+
+def run_saved(job: Job, launcher: Launcher, saved: Saved) -> tuple[Record, ...]:
+    """Predict every test set with a saved model, and give one record for each task of the job.
+
+    What is known of its training (curve, times) is in the records too; they say ``from_saved``.
+    """
+    data = {task: job.dataset(task) for task in job.tasks}
+    draft = replace(_draft(job, launcher), from_saved=True, saved_numbers=saved.state.numbers)
+    if saved.training is not None:
+        draft = replace(draft, curve=saved.training.curve, pieces=saved.training.pieces)
+    clock = _Clock(saved.training.seconds if saved.training else {})
+    child = None
+    figures: dict[Task, tuple[Evaluation, ...]] = {}
+    try:
+        with opened(launcher, order_of(job, data)) as child:
+            check_size(saved.state, child.built.parameters)
+            child.load(saved.state)
+            figures = _examined(job, child, data)
+        clock.lap("evaluate")
+    except ChildError as error:
+        draft = replace(draft, status=error.status, cause=str(error))
+    draft = _measured(draft, child, clock.seconds)
+    return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
+
+
+def _keep(models: SavedModels | None, state: State, training: Record) -> None:
+    """Where models are kept at all: at once, so that a failing evaluation loses no training."""
+    if models is not None:
+        models.write(training.identity, Saved(state, training))
 
 
 def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, float]:
@@ -143,26 +144,6 @@ def _examined_apart(
         return _examined(job, second, data)
 
 
-def order_of(job: Job, data: Mapping[Task, Dataset]) -> Order:
-    """What the child of a job is told; its folder and user are the sandbox's to fill in."""
-    trained, plan = data[job.tasks[0]], job.plan
-    return Order(
-        entry=job.submission.id,
-        origin=str(job.submission.path.absolute()),
-        source=job.submission.source,
-        kind=job.submission.kind,
-        size=plan.model,
-        budget=plan.budget,
-        encoding=trained.encoding,
-        n_classes=trained.n_classes,
-        max_length=max(dataset.max_length for dataset in data.values()),
-        init_seed=Stream.named("initialisation", job.seed).seed(),
-        device=job.device.kind,
-        threads=1,
-        folder="",
-    )
-
-
 def _draft(job: Job, launcher: Launcher) -> Record:
     """What is known before anything ran."""
     submission = job.submission
@@ -181,7 +162,8 @@ def _draft(job: Job, launcher: Launcher) -> Record:
         status="error",
         isolation=launcher.level,
         isolation_notes=launcher.isolation.notes,
-        budget=asdict(job.plan),
+        budget=job.budget,
+        custom=job.custom,
         environment=machine.versions(),
         machine=machine.describe(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -216,7 +198,7 @@ def _finished(
     if figures is None:
         return record
     accuracy, floor, ceiling = (
-        float(np.mean([getattr(figure, name) for figure in figures]))
+        float(np.mean([getattr(figure, name) for figure in figures if figure.scored]))
         for name in ("accuracy", "floor", "ceiling")
     )
     record = replace(
@@ -229,24 +211,14 @@ def _finished(
         metric=job.dataset(task).metric,
         score=score(accuracy, floor, ceiling),
     )
-    return _conforming(record) if job.profile.conformance else judge(record)
-
-
-def _conforming(record: Record) -> Record:
-    """Smoke's verdict: the training loss fell, from the first third of the curve to the last."""
-    losses = [point.loss for point in record.curve]
-    third = len(losses) // 3 if len(losses) >= 9 else 0  # fewer steps than that are noise
-    if not third or (last := np.mean(losses[-third:])) < (first := np.mean(losses[:third])):
-        return record
-    cause = f"the training loss did not fall: {first:.3f} at first, {last:.3f} at the end"
-    return replace(record, status="fail", cause=cause)
+    return conforming(record) if job.profile.conformance else judge(record)
 
 
 class _Clock:
-    """Wall-clock seconds of consecutive phases."""
+    """Wall-clock seconds of consecutive phases, beside those of an earlier run."""
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+    def __init__(self, earlier: Mapping[str, float] = MappingProxyType({})) -> None:
+        self.seconds = dict(earlier)
         self._last = time.monotonic()
 
     def lap(self, phase: str) -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from statistics import fmean
 
 from selectivbench.record import Record
 
@@ -16,6 +17,7 @@ class Bar:
 
     bar, sigma: on the score; sigma is the spread between runs of the references (at least 0.005).
     provisional: set by hand from a few runs, not yet derived from committed evidence.
+    date, commit: when the bar was frozen, and the commit whose records it was derived from.
     """
 
     task: str
@@ -25,6 +27,8 @@ class Bar:
     sigma: float
     provisional: bool
     evidence: str
+    date: str = ""
+    commit: str = ""
 
 
 @cache
@@ -43,15 +47,32 @@ def bar_for(task: str, profile: str, variant: str) -> Bar | None:
 
 
 def judge(record: Record) -> Record:
-    """The record with its verdict from today's bars; only pass and fail depend on them.
+    """The record with its verdict from its findings and today's bars; other statuses stay.
 
-    A profile without bars (smoke) keeps the verdict of its conformance check.
+    A check that does not hold makes a score invalid. A profile without bars (smoke) keeps the verdict
+    of its conformance check, and a training at sizes of one's own has no bar.
     """
+    found_invalid = record.status == "invalid" and record.validity
+    if record.score is None or not (record.status in ("pass", "fail") or found_invalid):
+        return record
+    broken = [finding for finding in record.validity if not finding.ok]
+    if broken:
+        return replace(record, status="invalid", cause=f"{broken[0]}.")
     identity = record.identity
     bar = bar_for(identity.task, identity.profile, identity.variant)
-    if record.status not in ("pass", "fail") or record.score is None or bar is None:
-        return record
+    if bar is None or record.custom is not None:
+        return conforming(record) if found_invalid else record  # the check holds now
     if record.score >= bar.bar:
         return replace(record, status="pass", cause="")
     cause = f"score {record.score:.3f} is below the bar {bar.bar:.3f}"
+    return replace(record, status="fail", cause=cause)
+
+
+def conforming(record: Record) -> Record:
+    """Smoke's verdict: the training loss fell, from the first third of the curve to the last."""
+    losses = [point.loss for point in record.curve]
+    third = len(losses) // 3 if len(losses) >= 9 else 0  # fewer steps than that are noise
+    if not third or (last := fmean(losses[-third:])) < (first := fmean(losses[:third])):
+        return replace(record, status="pass", cause="")
+    cause = f"the training loss did not fall: {first:.3f} at first, {last:.3f} at the end"
     return replace(record, status="fail", cause=cause)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench import checks
 from selectivbench.batch import Batch
-from selectivbench.checks import Finding, Logits
+from selectivbench.checks import Logits
 from selectivbench.dialogue import evaluate, fit
 from selectivbench.errors import UsageError, explain, near
 from selectivbench.metrics import element_hits
+from selectivbench.record import CHECKS, Finding
 from selectivbench.runner import Job, order_of
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, opened
 from selectivbench.sandbox.launch import Launcher
@@ -23,9 +25,9 @@ from selectivbench.tasks import get_task
 from selectivbench.tasks.base import Dataset, Levels
 from selectivbench.tracking import NullTracker
 
-QUICK = ("causality", "batch-independence", "determinism")
+ALL = CHECKS
+QUICK = ("causality", "batch-independence", "determinism", "similarity")
 """What smoke runs."""
-ALL = (*QUICK, "embedded-weights", "state-bound", "shuffled-labels")
 TASK = "noisy_gaps"
 """Has gaps, noise and a target at every step, so that peeking anywhere shows."""
 STEPS = 5
@@ -39,13 +41,17 @@ class Examination:
 
     job: Job
     launcher: Launcher
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Sources of other entries by name, for ``similarity``."""
 
     @classmethod
-    def of(cls, job: Job, launcher: Launcher) -> Examination:
+    def of(
+        cls, job: Job, launcher: Launcher, others: Mapping[str, str] = MappingProxyType({})
+    ) -> Examination:
         """Of the job's submission, on the task that the checks use, in the job's profile."""
         task = get_task(TASK)
         variant = task.variants[job.profile.name][0]
-        return cls(replace(job, tasks=(task,), variant=variant, steps=STEPS), launcher)
+        return cls(replace(job, tasks=(task,), variant=variant, steps=STEPS), launcher, others)
 
     def find(self, check: str) -> Finding:
         """Run one check; UsageError where there is none of that name."""
@@ -68,6 +74,9 @@ class Examination:
 
     def _embedded_weights(self) -> Finding:
         return checks.embedded_weights(self.job.submission.source)
+
+    def _similarity(self) -> Finding:
+        return checks.similarity(self.job.submission.source, self.others)
 
     def _state_bound(self) -> Finding:
         size = self._looked_at[3]

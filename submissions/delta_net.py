@@ -14,7 +14,6 @@ NAME = "DeltaNet"
 PAPER = "https://arxiv.org/abs/2406.06484"
 AUTHORS = "Songlin Yang, Bailin Wang, Yu Zhang, Yikang Shen, Yoon Kim"
 TAGS = ["delta rule", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 CONV = 4
 

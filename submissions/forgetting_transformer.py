@@ -14,7 +14,6 @@ NAME = "Forgetting Transformer"
 PAPER = "https://arxiv.org/abs/2503.02130"
 AUTHORS = "Zhixuan Lin, Evgenii Nikishin, Xu Owen He, Aaron Courville"
 TAGS = ["attention", "selective"]
-TRAIN = {"lr": 3e-3}
 
 
 class Mixer(ForgettingAttention):

@@ -14,7 +14,6 @@ NAME = "Gated DeltaNet"
 PAPER = "https://arxiv.org/abs/2412.06464"
 AUTHORS = "Songlin Yang, Jan Kautz, Ali Hatamizadeh"
 TAGS = ["delta rule", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 CONV = 4
 

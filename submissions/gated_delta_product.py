@@ -15,7 +15,6 @@ NAME = "Gated DeltaProduct"
 PAPER = "https://arxiv.org/abs/2502.10297"
 AUTHORS = "Julien Siems, Timur Carstensen, Arber Zela, Frank Hutter, Massimiliano Pontil, R. Grazzi"
 TAGS = ["delta rule", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 STEPS, CONV = 2, 4
 

@@ -14,7 +14,6 @@ NAME = "GLA"
 PAPER = "https://arxiv.org/abs/2312.06635"
 AUTHORS = "Songlin Yang, Bailin Wang, Yikang Shen, Rameswar Panda, Yoon Kim"
 TAGS = ["linear attention", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 CONV = 4
 

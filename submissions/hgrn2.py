@@ -15,7 +15,6 @@ NAME = "HGRN2"
 PAPER = "https://arxiv.org/abs/2404.07904"
 AUTHORS = "Zhen Qin, Songlin Yang, Weixuan Sun, Xuyang Shen, Dong Li, Weigao Sun, Yiran Zhong"
 TAGS = ["gated rnn", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 
 class Mixer(HGRN2Attention):

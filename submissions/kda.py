@@ -14,7 +14,6 @@ NAME = "KDA"
 PAPER = "https://arxiv.org/abs/2510.26692"
 AUTHORS = "Kimi Team"
 TAGS = ["delta rule", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 CONV = 4
 

@@ -15,7 +15,6 @@ NAME = "Mamba"
 PAPER = "https://arxiv.org/abs/2312.00752"
 AUTHORS = "Albert Gu, Tri Dao"
 TAGS = ["ssm", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 STATE, CONV = 16, 4
 

@@ -14,7 +14,6 @@ NAME = "Mamba-2"
 PAPER = "https://arxiv.org/abs/2405.21060"
 AUTHORS = "Tri Dao, Albert Gu"
 TAGS = ["ssm", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 STATE, CONV = 32, 4
 

@@ -14,7 +14,6 @@ NAME = "MesaNet"
 PAPER = "https://arxiv.org/abs/2506.05233"
 AUTHORS = "Johannes von Oswald, Nino Scherrer, Seijin Kobayashi, and others"
 TAGS = ["test-time regression", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 CONV = 4
 

@@ -15,7 +15,6 @@ NAME = "RetNet"
 PAPER = "https://arxiv.org/abs/2307.08621"
 AUTHORS = "Yutao Sun, Li Dong, Shaohan Huang, Shuming Ma, Yuqing Xia, Jilong Xue, Furu Wei"
 TAGS = ["linear attention", "time-invariant", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 
 class Mixer(MultiScaleRetention):

@@ -17,7 +17,6 @@ NAME = "RWKV-7"
 PAPER = "https://arxiv.org/abs/2503.14456"
 AUTHORS = "Bo Peng, Ruichong Zhang, Daniel Goldstein, and others"
 TAGS = ["delta rule", "selective", "recurrent"]
-TRAIN = {"lr": 3e-3}
 
 RANK = 16
 

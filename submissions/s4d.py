@@ -14,9 +14,10 @@ NAME = "S4D"
 PAPER = "https://arxiv.org/abs/2206.11893"
 AUTHORS = "Gu, Gupta, Goel, Re"
 TAGS = ["state space", "linear", "time-invariant"]
+TRAIN = {"lr": 2e-2}
 EXPECTED_FAIL = ["selective_copy-v1"]
 
-STATE = 16  # complex modes a channel
+STATE = 4  # complex modes a channel, as in the textbook
 
 
 class Mixer(nn.Module):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from selectivbench.anatomy import Anatomy, Facet, Mistake
 from selectivbench.record import Entry, Evaluation, Identity, Point, Record
 
 # A busy neighbour must not fail a property: how long an example takes is no claim of ours.
@@ -29,6 +30,8 @@ def a_record() -> Record:
     identity = Identity(
         "lstm", "ab" * 32, "selective_copy-v1", "base", "lite", 1, "cpu", "b" * 24, "e" * 24
     )
+    place = Facet("place", ("1", "2"), (50, 50), (50, 49), (50, 50))
+    anatomy = Anatomy((place,), wrong=1, rivals=1, mistakes=(Mistake("3", "5", 1),))
     return Record(
         identity=identity,
         entry=Entry("lstm", "LSTM", "mixer", tags=("gated",), expected_fail=("other-v1",)),
@@ -37,7 +40,7 @@ def a_record() -> Record:
         floor=0.125,
         ceiling=1.0,
         score=0.9886,
-        evaluations=(Evaluation("test", 0.99, 0.125, 1.0),),
+        evaluations=(Evaluation("test", 0.99, 0.125, 1.0, anatomy),),
         curve=(Point(10, 2.0, 0.5), Point(20, 1.0)),
         parameters=57_000,
         state_size=96,

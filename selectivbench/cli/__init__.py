@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, probe
+from selectivbench.cli import audit, data, evidence, probe, sweep, train
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, audit, probe)
+FAMILIES = (data, train, sweep, probe, audit, evidence)
 """One file for each family of commands; its ``add`` registers them."""
 
 

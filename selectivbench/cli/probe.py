@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from selectivbench.cli.commands import Commands
+from selectivbench.saved import FOLDER
 
 
 def add(commands: Commands) -> None:
@@ -21,6 +22,12 @@ def add(commands: Commands) -> None:
     option("--sequences", type=int, help="of the test split (default: all)")
     option("--clamp", action="store_true", help="hold the gates at their mean; what becomes of it?")
     option("--swap", action="store_true", help="swap gates between symbols and fillers")
+    option(
+        "--models",
+        type=Path,
+        default=Path(".selectivbench/records") / FOLDER,
+        help="saved models: taken from there, or kept there (default: beside the records)",
+    )
     option("--record", type=Path, metavar="R.json", help="of this training: put the result into it")
     option("--out", type=Path, help="a folder for the result (JSON) and its arrays (npz)")
     option("--isolate", default="1", help="0 to 3, or highest (default: 1)")
@@ -40,6 +47,7 @@ def _probe(given: argparse.Namespace) -> str:
         seed=given.seed,
         steps=given.steps,
         wanted=Wanted(given.sequences, given.clamp, given.swap),
+        models=given.models,
         record=given.record,
         out=given.out,
         isolate=given.isolate,

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from selectivbench import machine
 from selectivbench.errors import RecordError, UsageError, explain, near
+from selectivbench.job import Job
 from selectivbench.mechanism.probing import Wanted, probe
 from selectivbench.mechanism.report import Probe, table
 from selectivbench.profiles import get_profile
 from selectivbench.record import Record
-from selectivbench.runner import Job
 from selectivbench.sandbox import levels
 from selectivbench.sandbox.launchers import Launchers
+from selectivbench.saved import SavedModels
 from selectivbench.submission import load
 from selectivbench.tasks import get_task
 from selectivbench.tracking import NullTracker
@@ -26,6 +27,7 @@ SAME = 1e-6
 class Asked:
     """One call. variant: None for the profile's first; steps: a cut budget, None for the whole.
 
+    models: a folder of saved models: the model is taken from there, or kept there once it is trained.
     record: of the very training that is probed; the result is put into it. out: where JSON and arrays
     go. isolate, device: as the plugin's options.
     """
@@ -37,6 +39,7 @@ class Asked:
     seed: int = 1
     steps: int | None = None
     wanted: Wanted = field(default_factory=Wanted)
+    models: Path | None = None
     record: Path | None = None
     out: Path | None = None
     isolate: str = "1"
@@ -62,7 +65,9 @@ def perform(asked: Asked) -> str:
     record = _record(asked.record, job) if asked.record else None
     launchers = Launchers(job.device.kind, levels.resolve(asked.isolate))
     try:
-        found = probe(job, launchers.of(job.submission.imports), NullTracker(), asked.wanted)
+        launcher = launchers.of(job.submission.imports)
+        models = SavedModels(asked.models) if asked.models else None
+        found = probe(job, launcher, NullTracker(), asked.wanted, models)
     finally:
         launchers.close()
     written = [str(found.write(asked.out))] if asked.out else []

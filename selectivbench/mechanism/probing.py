@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from selectivbench.checks import trained_state
 from selectivbench.dialogue import fit
+from selectivbench.job import Job, order_of
 from selectivbench.mechanism.examine import arrays, interventions, measured, nothing_to_steer
 from selectivbench.mechanism.hearing import figure, listen
 from selectivbench.mechanism.report import Probe
 from selectivbench.record import Tracker
-from selectivbench.runner import Job, order_of
-from selectivbench.sandbox.controller import opened
+from selectivbench.sandbox.controller import Child, opened
 from selectivbench.sandbox.launch import Launcher
-from selectivbench.sandbox.states import State
+from selectivbench.saved import Saved, SavedModels
+from selectivbench.tasks.base import Dataset
 
 
 @dataclass(frozen=True)
@@ -28,22 +30,23 @@ class Wanted:
 
 
 def probe(
-    job: Job, launcher: Launcher, tracker: Tracker, wanted: Wanted, state: State | None = None
+    job: Job,
+    launcher: Launcher,
+    tracker: Tracker,
+    wanted: Wanted,
+    models: SavedModels | None = None,
 ) -> Probe:
     """Probe the model of a job on the first evaluation split of its last task.
 
-    state: of a model that is trained already; without one it is trained here. A child that fails
-    raises its ChildError.
+    models: the model is taken from there, or trained and kept there. A child that fails raises its
+    ChildError.
     """
     task = job.tasks[-1]
     data = {each: job.dataset(each) for each in job.tasks}
     probed = data[task]
     split = probed.evaluations[0]
     with opened(launcher, order_of(job, data)) as child:
-        if state is None:
-            fit(child, data[job.tasks[0]], job.plan, job.seed, tracker)
-        else:
-            child.load(state)
+        _make_trained(child, job, data[job.tasks[0]], tracker, models)
         heard = listen(child, probed, split, wanted.sequences)
         outcomes = interventions(child, heard, job.seed, clamped=wanted.clamp, swapped=wanted.swap)
     levels = probed.levels(split)
@@ -67,3 +70,15 @@ def probe(
         symbol_names=tuple(probed.symbol_names),
         arrays=arrays(heard),
     )
+
+
+def _make_trained(
+    child: Child, job: Job, data: Dataset, tracker: Tracker, models: SavedModels | None
+) -> None:
+    identity = job.identity(job.tasks[0])
+    if models is not None and models.has(identity):
+        child.load(models.find(identity).state)
+        return
+    fit(child, data, job.plan, job.seed, tracker)
+    if models is not None:
+        models.write(identity, Saved(trained_state(child)))

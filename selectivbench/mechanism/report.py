@@ -97,7 +97,7 @@ class Probe:
     @classmethod
     def from_record(cls, record: Record) -> Probe | None:
         """The probe in a record, without its arrays; None where there is none."""
-        if not record.probe:
+        if record.probe is None:
             return None
         named = ("entry", "source_sha256", "task", "variant", "profile", "seed")
         return cls.from_data({k: getattr(record.identity, k) for k in named} | dict(record.probe))

@@ -97,12 +97,13 @@ class Session:
             size.n_heads,
             order.encoding.n_inputs,
             order.n_classes,
+            d_state=size.d_state,
         )
         module = load(order)
         self.own_probe = getattr(module, "probe", None)
         model = build(order.kind, _factory(module, order.kind), spec, size)
         config = TrainConfig(budget.steps, budget.lr, budget.warmup, budget.clip)
-        self.trainer = Trainer(model, config, order.n_classes, order.device)
+        self.trainer = Trainer(model, config, order.n_classes, order.device, size.dtype)
         built = {"parameters": count(model), "oversize": bool(getattr(model, "oversize", False))}
         channel.send("built", built | {"state_size": _state_size(module, spec)})
 
@@ -116,6 +117,8 @@ class Session:
             "load": self._load,
             "probe": self._probe,
             "steer": self._steer,
+            "checkpoint": self._checkpoint,
+            "resume": self._resume,
         }
         if frame.kind == "finish":
             return False
@@ -127,7 +130,7 @@ class Session:
 
     def _report(self, frame: Frame) -> None:  # noqa: ARG002 - every handler takes its frame
         meta = {"step": self.trainer.steps_done, "loss": self.trainer.mean_loss()}
-        self.channel.send("progress", meta)
+        self.channel.send("progress", meta | {"pieces": self.trainer.pieces})
 
     def _predict(self, frame: Frame) -> None:
         self.channel.send("logits", logits=self.trainer.predict(self._inputs(frame)))
@@ -137,6 +140,12 @@ class Session:
 
     def _load(self, frame: Frame) -> None:
         self.trainer.load(frame.arrays["state"])
+
+    def _checkpoint(self, frame: Frame) -> None:  # noqa: ARG002 - every handler takes its frame
+        self.channel.send("state", state=self.trainer.checkpoint())
+
+    def _resume(self, frame: Frame) -> None:
+        self.trainer.resume(frame.arrays["state"])
 
     def _probe(self, frame: Frame) -> None:
         from selectivbench.probes.listening import listen

@@ -61,6 +61,7 @@ class Child:
         self.built = Built(0, False, None)
         self.entered: Mapping[str, Any] = {}
         self.exit: Exit | None = None
+        self.pieces = 1
         self.phase, self._deadline = "build", math.inf
 
     def enter(self, phase: str, seconds: float) -> None:
@@ -84,9 +85,11 @@ class Child:
     def progress(self) -> tuple[int, float]:
         """(steps done, mean training loss since the last report)."""
         meta = self._answer("progress").meta
-        step, loss = meta.get("step"), meta.get("loss")
-        if not _whole(step) or type(loss) is not float:
-            raise ProtocolError(explain("progress", dict(meta), "a whole step and a float loss"))
+        step, loss, pieces = meta.get("step"), meta.get("loss"), meta.get("pieces")
+        if not _whole(step) or type(loss) is not float or not _whole(pieces):
+            allowed = "a whole step, a float loss, whole pieces"
+            raise ProtocolError(explain("progress", dict(meta), allowed))
+        self.pieces = pieces
         return step, loss
 
     def logits(self, batch: Batch) -> Logits:
@@ -121,14 +124,29 @@ class Child:
     def state(self) -> State:
         """The trained state, for another child to predict with."""
         self._process.channel.send("save")
-        raw = self._answer("state", largest(self.built.parameters)).arrays.get("state")
-        if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
-            raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
-        return State.read(raw)
+        return self._state()
 
     def load(self, state: State) -> None:
         """Give a child that was not trained the state of one that was."""
         self._process.channel.send("load", state=state.raw)
+
+    def ask_checkpoint(self) -> None:
+        """Ask for all that the next step depends on; ``checkpoint`` reads the answer."""
+        self._process.channel.send("checkpoint")
+
+    def checkpoint(self) -> State:
+        """Model, optimiser, generators and the number of steps done."""
+        return self._state()
+
+    def resume(self, checkpoint: State) -> None:
+        """Let a child that has just been built go on from a checkpoint."""
+        self._process.channel.send("resume", state=checkpoint.raw)
+
+    def _state(self) -> State:
+        raw = self._answer("state", largest(self.built.parameters)).arrays.get("state")
+        if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
+            raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
+        return State.read(raw)
 
     def together(self, send: Callable[[], None], receive: Callable[[], Any]) -> Any:
         """Send from a second thread while answers are read here, so that both sides keep busy."""

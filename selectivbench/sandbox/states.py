@@ -43,30 +43,73 @@ class State:
         except (ValueError, KeyError, TypeError, RecursionError, struct.error) as error:
             raise ProtocolError(f"the saved state is none: {error}") from error
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """The texts that ``labelled`` put in; none where there are none, or no texts."""
+        found = _header(self.raw)[0].get("__metadata__", {})
+        texts = isinstance(found, dict) and all(type(value) is str for value in found.values())
+        return found if texts else {}
+
+    def labelled(self, labels: Mapping[str, str]) -> State:
+        """The same numbers, with texts in the header (safetensors' ``__metadata__``)."""
+        header, body = _header(self.raw)
+        text = json.dumps({"__metadata__": dict(labels), **_tensors(header)}).encode()
+        text += b" " * (-len(text) % 8)  # the format asks for numbers at a multiple of 8
+        raw = struct.pack("<Q", len(text)) + text + self.raw[body:].tobytes()
+        return State(np.frombuffer(raw, dtype=np.uint8), self.numbers)
+
+    @property
+    def finite(self) -> bool:
+        """Whether every number of a floating type is one: no NaN, no infinity."""
+        header, body = _header(self.raw)
+        entries = _tensors(header).values()
+        return all(
+            _finite(self.raw[body + begin : body + end], entry["dtype"])
+            for entry in entries
+            for begin, end in (entry["data_offsets"],)
+        )
+
 
 def largest(parameters: int) -> int:
     """Bytes that the state of a model with so many parameters may take."""
     return parameters * BYTES_PER_PARAMETER + SPARE_BYTES
 
 
-def _numbers(raw: NDArray[np.uint8]) -> list[int]:
-    """How many each tensor holds; together they must fill the bytes exactly."""
+def _header(raw: NDArray[np.uint8]) -> tuple[dict[str, Any], int]:
+    """The header, and where the numbers begin."""
     (length,) = struct.unpack("<Q", raw[:8].tobytes())
     header = json.loads(raw[8 : 8 + length].tobytes())
     if not isinstance(header, dict):
         raise ValueError(explain("header", type(header).__name__, "an object of tensors"))
-    header.pop("__metadata__", None)
+    return header, 8 + length
+
+
+def _tensors(header: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in header.items() if name != "__metadata__"}
+
+
+def _numbers(raw: NDArray[np.uint8]) -> list[int]:
+    """How many each tensor holds; together they must fill the bytes exactly."""
+    header, body = _header(raw)
     counts, filled = [], 0
-    for name, entry in header.items():
+    for name, entry in _tensors(header).items():
         begin, end = entry["data_offsets"]
         numbers = math.prod(_shape(entry["shape"]))
         if numbers * WIDTHS[entry["dtype"]] != end - begin or begin < 0:
             raise ValueError(explain(f"tensor {name[:100]!r}", entry, "a size that fits its shape"))
         counts.append(numbers)
         filled += end - begin
-    if filled != len(raw) - 8 - length:
-        raise ValueError(explain("bytes of tensors", len(raw) - 8 - length, filled))
+    if filled != len(raw) - body:
+        raise ValueError(explain("bytes of tensors", len(raw) - body, filled))
     return counts
+
+
+def _finite(raw: NDArray[np.uint8], dtype: str) -> bool:
+    if dtype == "BF16":  # NumPy has none: all exponent bits set is what no number has
+        return bool(((raw.view("<u2") & 0x7F80) != 0x7F80).all())
+    if dtype in ("F16", "F32", "F64"):
+        return bool(np.isfinite(raw.view(f"<f{WIDTHS[dtype]}")).all())
+    return True
 
 
 def _shape(shape: Any) -> list[int]:

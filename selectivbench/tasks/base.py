@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from selectivbench.anatomy import Described
 from selectivbench.batch import BLANK, IGNORE, PAD, Batch, Encoding
 
 Metric = Literal["accuracy", "negative_kl"]
@@ -54,9 +55,11 @@ class Dataset(ABC):
     max_length: int
     """Longest sequence of any split, in steps."""
     sizes: Mapping[str, int]
-    """Samples in each split: ``train``, ``validation`` and every name in ``evaluations``."""
+    """Samples in each split: ``train``, ``validation``, and all in ``evaluations`` and ``reported``."""
     evaluations: tuple[str, ...] = ("test",)
     """The splits that are scored; a task's figure is their mean."""
+    reported: tuple[str, ...] = ()
+    """Splits that are evaluated and shown, and do not count."""
     metric: Metric = "accuracy"
     symbol_names: tuple[str, ...] = ()
     """What to call each token id when a sample is drawn; its number where there is no name."""
@@ -70,6 +73,10 @@ class Dataset(ABC):
     @abstractmethod
     def levels(self, split: str = "test") -> Levels:
         """Floor and ceiling of one evaluation split."""
+
+    def described(self, split: str) -> Described | None:  # noqa: ARG002 - for tasks that can
+        """What each scored element of a split asks of a memory; None where there is nothing to say."""
+        return None
 
     def kinds(self, batch: Batch) -> NDArray[np.int8]:
         """(B, T): what each step of a batch of this dataset is, an index into KINDS; IGNORE for

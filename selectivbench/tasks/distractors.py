@@ -34,7 +34,7 @@ class Distractors(Task):
 
     id = "distractors-v1"
     summary = "name the hidden state while ignoring symbols that break the grammar"
-    variants = {"smoke": ("base",), "lite": ("base", "dense"), "paper": ("base",)}
+    variants = {"smoke": ("base",), "lite": ("dense", "base"), "paper": ("base",)}
 
     def dataset(self, profile: str, variant: str, seed: int) -> Dataset:
         return ElementData(self.name, plan_of(self, PLANS, profile, variant), seed)

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from selectivbench.anatomy import Described
 from selectivbench.batch import BLANK, IGNORE, PAD, Batch, Encoding
 from selectivbench.compiled import kernels
 from selectivbench.errors import UsageError, explain
@@ -17,6 +18,7 @@ from selectivbench.oracle import Distractors, Oracle
 from selectivbench.seeds import Stream, raw_words, uniforms
 from selectivbench.tasks.base import DISTRACTOR, END_SYMBOL, Levels
 from selectivbench.tasks.checks import CheckedDataset, checked_indices
+from selectivbench.tasks.properties import described_elements
 from selectivbench.walks import Walker
 
 NO_DISTRACTORS = Distractors()
@@ -79,9 +81,16 @@ class ElementData(CheckedDataset):
     Randomness: streams ``(name, seed, split, purpose)`` for walk, gaps and noise.
     """
 
-    def __init__(self, name: str, plan: Plan, seed: int, scored: Sequence[str] = ("test",)) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        seed: int,
+        scored: Sequence[str] = ("test",),
+        reported: Sequence[str] = (),
+    ) -> None:
         self.name, self.plan, self.seed = name, plan, seed
-        self.evaluations = tuple(scored)
+        self.evaluations, self.reported = tuple(scored), tuple(reported)
         self.oracle = oracle_of(seed, plan.ambiguities, plan.elements, plan.distractors)
         self.grammar = self.oracle.walker.grammar
         self.n_classes = self.grammar.n_classes
@@ -123,6 +132,11 @@ class ElementData(CheckedDataset):
         """How often each predictor is right on the very elements of the split."""
         checked_indices(self.sizes, split, [])
         return _levels(self.name, self.plan, self.seed, split)
+
+    def described(self, split: str) -> Described | None:
+        """By memory needed, gap, elements since a plain state, elements after a distractor."""
+        checked_indices(self.sizes, split, [])
+        return _described(self.name, self.plan, self.seed, split)
 
     def elements(self, split: str, where: NDArray[np.int64]) -> Elements:
         """What the samples consist of, before it is laid out."""
@@ -176,15 +190,39 @@ class ElementData(CheckedDataset):
         return np.asarray(states.astype(np.int64) * 128 + gaps)
 
 
-@lru_cache(maxsize=256)
-def _levels(name: str, plan: Plan, seed: int, split: str) -> Levels:
-    """Levels by content: the same plan, seed and split are evaluated once."""
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """All elements of a split, and what the filter says of each: the state, right or wrong."""
+
+    drawn: Elements
+    tokens: NDArray[np.int16]
+    """(B, N or more), without blanks: they tell nothing."""
+    last: NDArray[np.int64]
+    """(B, N): where in ``tokens`` an element ends."""
+    answer: NDArray[np.int16]
+
+    def at_end(self, guess: NDArray[np.int16]) -> NDArray[np.int16]:
+        """(B, N), of a guess at each token, that at the last one of each element."""
+        return np.take_along_axis(guess, self.last, axis=1)
+
+
+@lru_cache(maxsize=8)
+def _answered(name: str, plan: Plan, seed: int, split: str) -> Answered:
+    """By content: the same plan, seed and split are evaluated once."""
     data = ElementData(name, replace(plan, train=0), seed)
     drawn = data.elements(split, np.arange(data.sizes[split]))
-    oracle, rows = data.oracle, np.arange(len(drawn.states))[:, None]
-    shown = drawn.gaps * (drawn.fillers >= 0)  # blanks tell nothing: leave them out
+    shown = drawn.gaps * (drawn.fillers >= 0)
     tokens, _, _ = data._lay_out(drawn, shown)
     last = np.cumsum(shown + 1, axis=1) - 1
+    filtered, _ = data.oracle.filter(tokens)
+    return Answered(drawn, tokens, last, np.take_along_axis(filtered, last, axis=1))
+
+
+@lru_cache(maxsize=256)
+def _levels(name: str, plan: Plan, seed: int, split: str) -> Levels:
+    seen = _answered(name, plan, seed, split)
+    drawn = seen.drawn
+    oracle = oracle_of(seed, plan.ambiguities, plan.elements, plan.distractors)
     alone = oracle.step_by_step(drawn.symbols, drawn.fillers, drawn.gaps)
     held = alone if plan.distractors.probability else oracle.memoryless(drawn.symbols)
 
@@ -193,8 +231,16 @@ def _levels(name: str, plan: Plan, seed: int, split: str) -> Levels:
 
     return Levels(
         floor=right(held),
-        ceiling=right(oracle.filter(tokens)[0][rows, last]),
+        ceiling=right(seen.answer),
         chance=right(np.full_like(drawn.states, oracle.occupancy.sum(axis=0).argmax())),
-        windows=tuple(right(oracle.window(tokens, k)[rows, last]) for k in (1, 2, 3, 4)),
+        windows=tuple(right(seen.at_end(oracle.window(seen.tokens, k))) for k in (1, 2, 3, 4)),
         memoryless=right(alone),
     )
+
+
+@lru_cache(maxsize=8)
+def _described(name: str, plan: Plan, seed: int, split: str) -> Described:
+    seen = _answered(name, plan, seed, split)
+    drawn = seen.drawn
+    oracle = oracle_of(seed, plan.ambiguities, plan.elements, plan.distractors)
+    return described_elements(oracle, drawn.states, drawn.gaps, seen.answer)

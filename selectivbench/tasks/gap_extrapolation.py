@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from selectivbench.tasks.base import Dataset, Task
-from selectivbench.tasks.elements import ElementData, Plan
+from selectivbench.tasks.elements import ElementData, Gap, Plan
 from selectivbench.tasks.noisy_gaps import RANDOM, NoisyGaps
 from selectivbench.tasks.plans import plan_of
 
-GAPS = tuple((f"test-gap{steps}", (steps, steps)) for steps in (10, 20, 50, 100))
+PUBLISHED, NEAR = (10, 20, 50, 100), (15, 20)
+"""Gap steps of each test. Lite looks near by: at its size and budget most models are at the floor at
+five times the longest trained gap, which tells nothing."""
+SCORED = {"smoke": 4, "lite": 1, "paper": 4}
+"""How many of the gaps count, the shortest first. At 20 a model of lite's size is right or wrong by
+luck: its spread between seeds is wider than the distance between models."""
+
+
+def _tests(steps: Sequence[int]) -> tuple[tuple[str, Gap], ...]:
+    return tuple((f"test-gap{gap}", (gap, gap)) for gap in steps)
+
 
 PLANS = {
-    ("smoke", "base"): Plan(8, 8, 1_280, 32, gap=RANDOM, gaps=GAPS, noise=0.2),
-    ("lite", "base"): Plan(8, 16, 65_536, 256, gap=RANDOM, gaps=GAPS, noise=0.2),
-    ("paper", "base"): Plan(40, 200, 200_000, 1_000, gap=RANDOM, gaps=GAPS, noise=0.2),
+    ("smoke", "base"): Plan(8, 8, 1_280, 32, gap=RANDOM, gaps=_tests(PUBLISHED), noise=0.2),
+    ("lite", "base"): Plan(8, 16, 65_536, 256, gap=RANDOM, gaps=_tests(NEAR), noise=0.2),
+    ("paper", "base"): Plan(40, 200, 200_000, 1_000, gap=RANDOM, gaps=_tests(PUBLISHED), noise=0.2),
 }
 
 
 class GapExtrapolation(Task):
-    """The training of ``noisy_gaps``, tested at fixed gaps of 10, 20, 50 and 100 blanks.
+    """The training of ``noisy_gaps``, tested at fixed gaps: 10, 20, 50 and 100 blanks as published,
+    15 in lite, with 20 shown beside it.
 
     Training and validation samples are byte for byte those of ``noisy_gaps``. Drawn, a gap of 10
     (``.`` blank; noise is not shown):
@@ -31,8 +42,8 @@ class GapExtrapolation(Task):
     target   G5 G5 G5 G5 G5 G5 G5 G5 G5 G5 G5 A5 A5 A5
     """
 
-    id = "gap_extrapolation-v1"
-    summary = "hold the hidden state through gaps ten times longer than in training"
+    id = "gap_extrapolation-v2"
+    summary = "hold the hidden state through gaps longer than any in training"
     variants = {"smoke": ("base",), "lite": ("base",), "paper": ("base",)}
 
     @property
@@ -41,7 +52,9 @@ class GapExtrapolation(Task):
 
     def dataset(self, profile: str, variant: str, seed: int) -> Dataset:
         plan = plan_of(self, PLANS, profile, variant)
-        return ElementData("noisy_gaps", plan, seed, scored=[name for name, _ in GAPS])
+        names = [name for name, _ in plan.gaps]
+        count = SCORED[profile]
+        return ElementData("noisy_gaps", plan, seed, names[:count], names[count:])
 
 
 def longest_gap(scores: Mapping[str, float], threshold: float) -> int:

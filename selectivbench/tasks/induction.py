@@ -75,6 +75,10 @@ class InductionData(RecallData):
         targets[:, -1] = tokens[rows, place + 1]
         return tokens, targets
 
+    def sources(self, tokens: NDArray[np.int16], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        place: NDArray[np.int64] = (tokens == self.symbols).argmax(axis=1)
+        return place.reshape(asked.shape) + 1
+
     def kinds(self, batch: Batch) -> NDArray[np.int8]:
         """To be kept are the first mark and what follows it; every other symbol is in the way."""
         kinds = super().kinds(batch)

@@ -113,6 +113,12 @@ class MqarData(RecallData):
         stream = Stream.named(self.name, self.seed, split)
         return np.hstack(self._bindings(raw_words(stream, where, 4 * self.size.pairs)))
 
+    def sources(self, tokens: NDArray[np.int16], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        keys = tokens[:, : 2 * self.size.pairs : 2]
+        queries = np.take_along_axis(tokens, asked, axis=1)
+        which: NDArray[np.int64] = (queries[:, :, None] == keys[:, None, :]).argmax(axis=2)
+        return 2 * which + 1
+
     @property
     def room(self) -> int:
         """Places for queries: every other step after the bindings."""

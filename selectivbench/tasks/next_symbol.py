@@ -88,6 +88,9 @@ class NextSymbolData(ElementData):
         _, odds = self.oracle.filter(self.elements(split, where).symbols, want_next=True)
         return odds
 
+    def described(self, split: str) -> None:
+        """Nothing: odds are neither right nor wrong."""
+
     def levels(self, split: str = "test") -> Levels:
         """Minus mean KL (nats) of the unigram and the uniform predictor, and of those that know the
         last k symbols; the filter's is zero.

@@ -14,8 +14,8 @@ PLANS = {
     ("lite", "base"): Plan(8, 16, 65_536, 512, gap=RANDOM, gaps=GAPS, noise=0.2),
     ("paper", "base"): Plan(40, 200, 200_000, 1_000, gap=RANDOM, gaps=GAPS, noise=0.2),
 }
-SCORED = {"smoke": ("test",), "lite": ("test",), "paper": ("test-gap10",)}
-"""Paper tests on the longest gap throughout, as published; lite on gaps as in training."""
+SCORED = {"smoke": ("test",), "lite": ("test-gap10",), "paper": ("test-gap10",)}
+"""The longest gap throughout, as published: it separates better than gaps as in training."""
 
 
 class NoisyGaps(Task):
@@ -30,7 +30,7 @@ class NoisyGaps(Task):
     target   G5 G5 G5 G5 E3 E3 E3 E3 E3 F7 F7 F7 B1 B1
     """
 
-    id = "noisy_gaps-v1"
+    id = "noisy_gaps-v2"
     summary = "keep the hidden state through noisy gaps of 1 to 10 blanks"
     variants = {"smoke": ("base",), "lite": ("base",), "paper": ("base",)}
 

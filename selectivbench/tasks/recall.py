@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from selectivbench.anatomy import Described, Property, doubling
 from selectivbench.batch import IGNORE, Batch
 from selectivbench.seeds import Stream, raw_words
 from selectivbench.tasks.base import QUERY
@@ -71,6 +72,25 @@ class RecallData(CheckedDataset):
         element = np.where(asked, np.cumsum(asked, axis=1) - 1, IGNORE).astype(np.int32)
         return Batch(tokens, targets, element, np.empty(0, dtype=np.uint64))
 
+    def described(self, split: str) -> Described | None:
+        """By place in the answer and steps to look back; a rival is another answer of the sample."""
+        batch = self.batch(split, range(self.sizes[split]))
+        asked = np.nonzero(batch.element != IGNORE)[1].reshape(len(batch.tokens), -1)
+        answers = np.take_along_axis(batch.targets, asked, axis=1).astype(np.int64)
+        count = answers.shape[1]
+        places = Property("place", tuple(str(i + 1) for i in range(count)), _each(answers))
+        back = doubling("distance", asked - self.sources(batch.tokens, asked))
+        return Described(
+            asked=answers.ravel(),
+            best=np.ones(answers.size, dtype=bool),
+            rivals=_others(answers),
+            properties=(places, back) if count > 1 else (back,),
+        )
+
+    @abstractmethod
+    def sources(self, tokens: NDArray[np.int16], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(B, answers) steps that show what is asked at the steps ``asked``, which has that shape."""
+
     def kinds(self, batch: Batch) -> NDArray[np.int8]:
         """Every step that asks is a query."""
         kinds = super().kinds(batch)
@@ -91,3 +111,15 @@ class RecallData(CheckedDataset):
         """The tokens."""
         tokens, _ = self.sample(self.words(split, where), self.steps[split])
         return tokens[:, :_first].astype(np.int64)
+
+
+def _each(answers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(B * answers,): the place of each answer in its sample."""
+    return np.broadcast_to(np.arange(answers.shape[1]), answers.shape).ravel()
+
+
+def _others(answers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(B * answers, answers - 1): what else its sample asks."""
+    count = answers.shape[1]
+    others = [np.delete(answers, place, axis=1) for place in range(count)]
+    return np.stack(others, axis=1).reshape(answers.size, count - 1)

@@ -111,6 +111,9 @@ class SelectiveCopyData(RecallData):
         symbols = words[:, 2 * marked :] % np.uint64(self.size.symbols)
         return np.hstack([where, symbols.astype(np.int64)])
 
+    def sources(self, tokens: NDArray[np.int16], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.nonzero(tokens[:, : self.size.steps])[1].reshape(asked.shape)
+
     def words_needed(self, steps: int) -> int:  # noqa: ARG002 - the same at any length
         return 3 * self.size.marked
 

@@ -7,8 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from leaderboard.rank import OVERALL
-from selectivbench.record import Entry, Evaluation, Identity, Point, Record, digest
+from leaderboard.rank import OVERALL, VARIANT
+from selectivbench.audited import Gap
+from selectivbench.record import (
+    CHECKS,
+    Entry,
+    Evaluation,
+    Finding,
+    Identity,
+    Point,
+    Record,
+    digest,
+)
 
 SOURCE = "import torch.nn as nn\n\n\nclass Mixer(nn.Identity):\n    pass\n"
 
@@ -29,7 +39,7 @@ def record(
     score: float | None = 0.9,
     status: Any = "pass",
     *,
-    variant: str = "base",
+    variant: str | None = None,
     profile: str = "lite",
     device: str = "cpu",
     created: str = "2026-03-01T10:00:00+00:00",
@@ -39,10 +49,12 @@ def record(
     about: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Record:
-    """One record with a floor of 0.2, a ceiling of 1 and the accuracy that its score asks for."""
+    """One record with a floor of 0.2, a ceiling of 1 and the accuracy that its score asks for;
+    of the variant that counts, unless it is given."""
     text = source_of(entry) if source is None else source
+    which = VARIANT.get((profile, task), "base") if variant is None else variant
     who = Identity(
-        *(entry, sha(text), task, variant, profile, seed, device),
+        *(entry, sha(text), task, which, profile, seed, device),
         budget_digest=digest({"steps": budget}),
         environment_digest=digest({"torch": "2"}),
     )
@@ -60,6 +72,17 @@ CONSTANT: Mapping[str, Any] = {
     "machine": {"cpu": "x86_64"},
     "budget": {"steps": 700},
 }
+
+
+CHECKED = tuple(Finding(check, True, "fine") for check in sorted(CHECKS))
+"""What a run with every validity check leaves where all of them hold."""
+
+
+def gap(record: Record, public: float, audit: float) -> Gap:
+    """What an audit says of a record's file, with a tenth for luck."""
+    who = record.identity
+    about = (who.entry, who.source_sha256, who.task, who.variant, who.profile, who.device_class)
+    return Gap(*about, who.budget_digest, public, audit, 0.1)
 
 
 def figures(task: str, score: float, points: int) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from selectivbench import stats
 from leaderboard.load import load
 from leaderboard.rank import TRAINING
 from leaderboard.render import build
+from selectivbench import stats
 from tests.leaderboard import made
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from leaderboard.__main__ import main
+from leaderboard.audits import take_in
 from leaderboard.load import RESULTS
 from leaderboard.render import build
+from selectivbench.audited import Audited
 from selectivbench.errors import UsageError
+from selectivbench.record import Finding
 from tests.leaderboard import made
 
 
@@ -175,6 +178,45 @@ def test_missing_results_are_never_a_zero(tmp_path: Path) -> None:
     assert row is not None
     assert "0.000" not in row[0]
     assert "timeout" in row[0]
+
+
+def test_checks_audits_and_likeness_are_on_the_pages(tmp_path: Path) -> None:
+    broken = Finding("causality", False, "change <2>, allowed: 0.0001")
+    records = [
+        *made.suite("fair", 0.9, validity=made.CHECKED),
+        *made.suite("carrier", 0.95),
+        made.record("peeks", validity=(broken,)),
+    ]
+    folder = made.write(tmp_path / "records", records)
+    gaps = tuple(made.gap(r, 0.9, 0.3 if r.identity.entry == "carrier" else 0.88) for r in records)
+    (tmp_path / "audit.json").write_text(Audited("a" * 64, "namespaces", gaps).to_json())
+    take_in(tmp_path / "audit.json", folder)
+    build([folder], tmp_path / "site")
+    index, fair, carrier, peeks = (
+        (tmp_path / "site" / name).read_text(encoding="utf-8")
+        for name in ("index.html", *(f"entries/{e}.html" for e in ("fair", "carrier", "peeks")))
+    )
+    assert index.count(">marked</span>") == 2
+    assert "shuffled-labels" in fair
+    assert '<a href="carrier.html">carrier</a> 1.000' in fair
+    assert "Marked: not ranked" not in fair
+    assert "Audit on secret seeds" in fair
+    assert "marked: public is better by too much" in carrier
+    assert "No validity checks were run" in carrier
+    assert "causality does not hold: change &lt;2&gt;, allowed: 0.0001." in peeks
+    assert "marked, not ranked" in (tmp_path / "site/badges/carrier.svg").read_text()
+
+
+def test_a_new_audit_changes_the_page_of_its_entry(tmp_path: Path) -> None:
+    records = made.suite("lstm", 0.9)
+    folder = made.write(tmp_path / "records", records)
+    build([folder], tmp_path / "site")
+    gap = made.gap(records[0], 0.9, 0.1)
+    (tmp_path / "audit.json").write_text(Audited("a" * 64, "landlock", (gap,)).to_json())
+    arguments = ["add", str(folder), "--audit", str(tmp_path / "audit.json")]
+    assert main([*arguments, "--results", str(folder)]) == 0
+    written = build([folder], tmp_path / "site").written
+    assert {"index.html", "entries/lstm.html", "badges/lstm.svg", "feed.xml"} <= set(written)
 
 
 def test_a_build_without_records_is_a_page_that_says_so(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard import charts, svg
+from leaderboard.bars import Bars, bars
 from leaderboard.charts import Axes, Dot, Line, Panel
 from leaderboard.render import build
 from leaderboard.svg import Scale
@@ -152,7 +153,7 @@ def test_the_numbers_of_a_chart_are_those_of_the_records(site: Path) -> None:
     ]
     gaps = rows(site / "charts/lstm-lite-cpu-gaps.csv")
     assert [r["gap_length"] for r in gaps] == ["10", "20", "40"]
-    task = rows(site / "charts/gap_extrapolation-v1-lite-gaps.csv")
+    task = rows(site / "charts/gap_extrapolation-v2-lite-gaps.csv")
     assert [(r["entry"], r["gap_length"]) for r in task] == [
         ("LSTM", g) for g in ("10", "20", "40")
     ]
@@ -161,3 +162,36 @@ def test_the_numbers_of_a_chart_are_those_of_the_records(site: Path) -> None:
     (cost,) = rows(site / "charts/parameters.csv")
     assert float(cost["overall"]) == pytest.approx(0.8)
     assert cost["parameters"] == "57000"
+
+
+BINS = st.lists(
+    st.tuples(st.text(max_size=12), st.floats(0, 1), st.integers(0, 10**6)), max_size=70
+)
+
+
+@given(st.lists(BINS, min_size=1, max_size=8))
+def test_any_bars_give_a_drawing_inside_its_frame(panels: list[list[tuple[str, float, int]]]):
+    parts = [Bars(f"<{i}>", "axis", tuple(row)) for i, row in enumerate(panels)]
+    drawn = bars("label", parts)
+    assert inside(drawn)
+    found = list(drawn.root.iter("rect"))
+    assert len(found) == sum(map(len, panels))
+    for node in found:
+        x, y, wide, high = (float(node.get(name, "")) for name in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + wide <= drawn.width
+        assert 0 <= y <= y + high <= drawn.height
+        assert min(wide, high) >= 0
+
+
+def test_the_height_of_a_bar_is_its_share_and_few_elements_are_pale() -> None:
+    drawn = bars("label", [Bars("a", "x", (("1", 1.0, 900), ("2", 0.5, 29), ("3", 0.0, 30)))])
+    one, half, none = (float(n.get("height", "")) for n in drawn.root.iter("rect"))
+    assert (half, none) == (one / 2, 0)
+    assert [n.get("class") for n in drawn.root.iter("rect")] == ["col", "col pale", "col"]
+
+
+def test_names_of_bins_that_would_touch_are_left_out() -> None:
+    row = tuple((f"{i}00-{i}99", 0.5, 100) for i in range(1, 9))
+    texts = [n.text for n in bars("label", [Bars("a", "x", row)]).root.iter("text")]
+    assert "100-199" in texts
+    assert 2 <= sum(name in texts for name, *_ in row) < len(row)

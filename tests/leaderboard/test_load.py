@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from leaderboard.load import frame, load
+from leaderboard.load import frame, load, record_files
+from selectivbench.anatomy import Anatomy, Facet, Mistake
 from selectivbench.errors import UsageError
+from selectivbench.record import Finding, Record
 from selectivbench.thresholds import Bar
 from tests.leaderboard import made
 
@@ -26,7 +28,7 @@ def change(path: Path, at: tuple[str, ...], value: Any) -> None:
     data = json.loads(path.read_text(encoding="utf-8"))
     inner = data
     for name in at[:-1]:
-        inner = inner[name]
+        inner = inner[int(name) if name.isdigit() else name]
     inner[at[-1]] = value
     path.write_text(json.dumps(data), encoding="utf-8")
 
@@ -40,6 +42,20 @@ def test_every_record_is_loaded_with_its_curve_left_in_the_file(tmp_path: Path) 
     )
     assert all(c.record.curve == () for c in loaded.cases)
     assert len(loaded.cases[0].curve()) == 4
+
+
+def test_anatomies_are_left_in_the_file_and_added_up_over_splits(tmp_path: Path) -> None:
+    folder = made.write(tmp_path, [made.record(task="gap_extrapolation-v2"), made.record()])
+    path = next(folder.glob("*gap_*.json"))
+    for split in ("0", "2"):
+        change(path, ("evaluations", split, "anatomy"), dissected())
+    gaps, copy = load([folder], no_bars).cases
+    assert [e.anatomy for e in gaps.record.evaluations] == [None] * 3
+    assert gaps.anatomy() == Anatomy(
+        (Facet("memory", ("1",), (4,), (2,), (4,)),), 2, 2, (Mistake("A0", "A1", 2),)
+    )
+    assert copy.anatomy() is None
+    assert gaps.whole() == Record.from_json(path.read_text())
 
 
 @pytest.mark.parametrize(
@@ -60,9 +76,37 @@ def test_the_verdict_is_recomputed_from_score_and_bar(
     assert case.record.status == wanted
 
 
+def test_a_check_that_does_not_hold_makes_a_result_invalid(tmp_path: Path) -> None:
+    broken = Finding("causality", False, "change 2, allowed: 0.0001")
+    made.write(tmp_path, [made.record(score=0.99, validity=(broken,))])
+    (case,) = load([tmp_path]).cases
+    assert (case.record.status, case.record.cause) == ("invalid", f"{broken}.")
+
+
+def test_what_lies_beside_the_records_is_none(tmp_path: Path) -> None:
+    made.write(tmp_path, [made.record()])
+    for name in ("session", "validity", "audits"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "some.json").write_text("{}", encoding="utf-8")
+    assert [path.parent for path in record_files(tmp_path)] == [tmp_path]
+
+
 def test_without_a_bar_the_recorded_verdict_stays(tmp_path: Path) -> None:
     folder = made.write(tmp_path, [made.record(status="fail", score=0.99)])
     assert load([folder], no_bars).cases[0].record.status == "fail"
+
+
+ANATOMY = ("evaluations", "0", "anatomy")
+MISTAKE = {"asked": "A0", "answered": "A1", "count": 1}
+
+
+def dissected(**changes: Any) -> dict[str, Any]:
+    """An anatomy in a record, changed."""
+    facet = {"by": "memory", "bins": ("1",), "counts": (2,), "rights": (1,), "best": (2,)}
+    whole = {"wrong": 1, "rivals": 1, "mistakes": [MISTAKE]}
+    facet |= {name: list(value) for name, value in changes.items() if name in facet}
+    whole |= {name: value for name, value in changes.items() if name in whole}
+    return {**whole, "facets": [facet]}
 
 
 HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
@@ -100,7 +144,22 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
                    "evaluations"),
     "empty split": (("evaluations",), [dict.fromkeys(("split", "accuracy", "floor", "ceiling"))],
                        "split"),
+    "more right than there are": (ANATOMY, dissected(rights=(3,)), "facet memory"),
+    "fewer than none": (ANATOMY, dissected(best=(-1,)), "facet memory"),
+    "bins without counts": (ANATOMY, dissected(counts=()), "facet memory"),
+    "a bin twice": (ANATOMY, dissected(bins="11", counts=(2, 2), rights=(1, 1), best=(2, 2)),
+                    "facet memory"),
+    "more rivals than errors": (ANATOMY, dissected(rivals=3), "anatomy"),
+    "a mistake never made": (ANATOMY, dissected(mistakes=[{**MISTAKE, "count": 0}]), "mistakes"),
+    "mistakes without end": (ANATOMY, dissected(mistakes=[MISTAKE] * 17), "anatomy"),
+    "a flood of a class": (ANATOMY, dissected(mistakes=[{**MISTAKE, "asked": "x" * 20_001}]),
+                           "20001 characters"),
+    "check with markup": (("validity",), [{"check": "<b>", "ok": True, "text": ""}], "check"),
+    "flood of findings": (("validity",), [{"check": "a", "ok": True, "text": ""}] * 41, "at most 40"),
+    "flood in a finding": (("validity",), [{"check": "a", "ok": True, "text": "x" * 20_001}],
+                           "20001 characters"),
     "seconds as a list": (("seconds",), [], "seconds"),
+    "sizes of its own": (("custom",), {"width": 64}, "sizes of one's own"),
     "huge in machine": (("machine", "cores"), 10**30, "machine.cores"),
 }  # fmt: skip
 

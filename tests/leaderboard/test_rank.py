@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard import rank, stats
+from leaderboard import rank
 from leaderboard.load import Case
-from leaderboard.rank import OVERALL, SEEDS, Standing, standings
-from selectivbench.record import Record
+from leaderboard.rank import OVERALL, SEEDS, VARIANT, Standing, standings
+from selectivbench import stats
+from selectivbench.audited import Audited
+from selectivbench.record import Finding, Record
 from selectivbench.thresholds import Bar
 from tests.leaderboard import made
 
@@ -143,16 +146,64 @@ def test_a_verified_record_is_preferred_to_a_newer_unverified_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marks", "wanted"),
+    ("marks", "gaps", "wanted"),
     [
-        ([True] * 3, "verified"),
-        ([True, False, True], "partly verified"),
-        ([False] * 3, "self-reported"),
+        ([True] * 3, [0.88], "verified"),
+        ([True] * 3, [], "partly verified"),  # nobody has audited it
+        ([True, False, True], [0.88], "partly verified"),
+        ([False] * 3, [0.88], "self-reported"),
+        ([True] * 3, [0.7], "marked"),
+        ([True] * 3, [0.88, 0.7], "marked"),  # one salt of several suffices
+        ([False] * 3, [0.7], "marked"),
     ],
 )
-def test_verified_needs_every_record(marks: Sequence[bool], wanted: str) -> None:
+def test_verified_needs_every_record_an_audit_and_no_mark(
+    marks: Sequence[bool], gaps: Sequence[float], wanted: str
+) -> None:
     records = [made.record(seed=i + 1, verified=mark) for i, mark in enumerate(marks)]
-    assert ranked(records)["lstm"].verified == wanted
+    audits = [audit_of(records[:1], secret) for secret in gaps]
+    (standing,) = standings(cases(records), no_bars, audits)
+    assert standing.verified == wanted
+
+
+def audit_of(records: Iterable[Record], secret: float) -> Audited:
+    gaps = tuple(made.gap(record, 0.9, secret) for record in records)
+    return Audited(made.sha(str(secret)), "namespaces", gaps)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"source_sha256": "c" * 64}, {"budget_digest": "c" * 24}, {"task": "mqar-v1"}],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_audit_of_something_else_says_nothing(change: dict[str, str]) -> None:
+    record = made.record(verified=True)
+    other = replace(record, identity=replace(record.identity, **change))  # type: ignore[arg-type]
+    (standing,) = standings(cases([record]), no_bars, [audit_of([other], 0.1)])
+    assert standing.gaps == ()
+    assert standing.verified == "partly verified"
+
+
+def test_an_audit_gap_takes_the_rank_and_leaves_the_score() -> None:
+    records = [*made.suite("fair", 0.5), *made.suite("carrier", 0.95)]
+    fair, carrier = (
+        {s.entry.id: s for s in standings(cases(records), no_bars, [audit_of(records[-1:], 0.1)])}
+        [name] for name in ("fair", "carrier")
+    )  # fmt: skip
+    assert (fair.rank, carrier.rank) == (1, None)
+    assert carrier.overall is not None
+    assert "the audit marks gap_extrapolation-v2: public 0.900, audit 0.100" in carrier.marks[0]
+
+
+def test_a_check_that_does_not_hold_takes_scores_and_rank() -> None:
+    broken = Finding("causality", False, "change 2, allowed: 0.0001")
+    bad = made.suite("peeks", 0.95, status="invalid", validity=(broken,))
+    found = ranked([*made.suite("fair", 0.5), *bad])
+    assert (found["fair"].rank, found["peeks"].rank) == (1, None)
+    assert found["peeks"].overall is None
+    assert {cell.verdict for cell in found["peeks"].cells.values()} == {"invalid"}
+    assert found["peeks"].marks == ("causality does not hold: change 2, allowed: 0.0001.",)
+    assert found["peeks"].findings == (broken,)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +246,20 @@ def test_the_fixed_seeds_are_those_of_the_profiles() -> None:
     assert {name: p.seeds for name, p in profiles.PROFILES.items()} == dict(SEEDS)
 
 
+@pytest.mark.parametrize("profile", ["smoke", "lite", "paper"])
+@pytest.mark.parametrize("task", OVERALL)
+def test_the_variant_that_counts_is_the_tasks_first(profile: str, task: str) -> None:
+    tasks = pytest.importorskip("selectivbench.tasks", reason="the tasks are not here yet")
+    (first, *_) = next(t for t in tasks.TASKS if t.id == task).variants[profile]
+    assert VARIANT.get((profile, task), "base") == first
+
+
+def test_another_variant_does_not_count() -> None:
+    records = [r for r in made.suite("lstm", 0.9) if r.identity.task != "distractors-v1"]
+    easy = [made.record("lstm", "distractors-v1", s, 0.9, variant="base") for s in (1, 2, 3)]
+    assert ranked([*records, *easy])["lstm"].overall is None
+
+
 @pytest.mark.parametrize(("freedom", "wanted"), [(1, 12.706), (2, 4.303), (30, 2.042), (31, 1.96)])
 def test_t_points(freedom: int, wanted: float) -> None:
     assert stats.t_point(freedom) == wanted
@@ -211,7 +276,7 @@ def test_the_t_interval_covers_as_often_as_it_says() -> None:
 
 
 def test_two_tasks_of_one_training_do_not_count_as_two_samples() -> None:
-    spread = {"noisy_gaps-v1": 0.1, "gap_extrapolation-v1": 0.1}
+    spread = {"noisy_gaps-v2": 0.1, "gap_extrapolation-v2": 0.1}
     records = [
         made.record("lstm", task, seed, 0.5 + spread.get(task, 0.0) * (seed - 2))
         for task in OVERALL

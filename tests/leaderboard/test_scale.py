@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.rank import OVERALL
+from leaderboard.rank import OVERALL, VARIANT
 from selectivbench.record import Record
 from tests.leaderboard import made
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = (
-    *((task, "base") for task in OVERALL),
+    *((task, VARIANT.get(("lite", task), "base")) for task in OVERALL),
     *(("memorization-v1", variant) for variant in ("amb8", "amb12", "amb20")),
     ("mqar-v1", "base"),
 )

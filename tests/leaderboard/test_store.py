@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from leaderboard.audits import take_in
 from leaderboard.load import load
 from leaderboard.store import add
+from selectivbench.audited import Audited
 from selectivbench.errors import UsageError
 from tests.leaderboard import made
 
@@ -84,7 +88,8 @@ def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_the_verified_mark_is_set_only_when_it_is_asked_for(tmp_path: Path) -> None:
-    run = made.write(tmp_path / "run", [made.record()])
+    guarded = made.record(isolation="namespaces", validity=made.CHECKED)
+    run = made.write(tmp_path / "run", [guarded])
     add([run], tmp_path / "plain")
     add([run], tmp_path / "marked", verified=True)
     (plain,) = load([tmp_path / "plain"]).cases
@@ -101,8 +106,52 @@ def test_a_copy_has_the_bytes_of_the_record(tmp_path: Path) -> None:
     assert (tmp_path / "results" / path.name).read_bytes() == path.read_bytes()
 
 
-def test_a_run_without_a_sandbox_is_never_marked(tmp_path: Path) -> None:
-    run = made.write(tmp_path / "run", [made.record(isolation="none")])
+@pytest.mark.parametrize(
+    ("device", "fields", "refused"),
+    [
+        ("cpu", {"isolation": "none"}, "isolation: got 'none'"),
+        ("cpu", {"isolation": "process"}, "isolation: got 'process'"),
+        ("cpu", {"isolation": "landlock"}, "allowed: namespaces for the verified mark"),
+        ("NVIDIA H200", {"isolation": "landlock"}, ""),
+        ("NVIDIA H200", {"isolation": "process"}, "allowed: landlock or namespaces"),
+        ("cpu", {"validity": ()}, "none of batch-independence, causality"),
+        ("cpu", {"validity": made.CHECKED[1:]}, "none of batch-independence'"),
+        ("cpu", {"validity": (), "score": None, "status": "crash"}, ""),
+    ],
+)
+def test_what_the_mark_asks_for(
+    tmp_path: Path, device: str, fields: dict[str, Any], refused: str
+) -> None:
+    whole = {"isolation": "namespaces", "validity": made.CHECKED, **fields}
+    name = device.replace(" ", "-")
+    run = made.write(tmp_path / "run", [made.record(device=name, **whole)])
     added = add([run], tmp_path / "results", verified=True)
-    assert added.new == ()
-    assert "isolation" in added.refused[0].reason
+    assert [refused in refusal.reason for refusal in added.refused] == [True] * bool(refused)
+    assert len(added.new) == (not refused)
+    assert len(add([run], tmp_path / "plain").new) == 1
+
+
+def test_an_audit_is_taken_in_beside_what_its_salt_gave_before(tmp_path: Path) -> None:
+    first, second = (made.gap(made.record(entry), 0.9, 0.85) for entry in ("gru", "lstm"))
+    newer = replace(first, audit=0.2)
+    results, path = tmp_path / "results", tmp_path / "audit.json"
+    for gaps in ((first,), (second, newer)):
+        path.write_text(Audited("ab" * 32, "namespaces", gaps).to_json(), encoding="utf-8")
+        assert take_in(path, results) == len(gaps)
+    (audit,) = load([results]).audits
+    assert audit.gaps == (newer, second)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"commitment": "../x", "isolation": "a", "gaps": []}'],
+)
+def test_what_is_no_audit_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "audits").mkdir()
+    path = tmp_path / "audits" / "audit.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="--audit"):
+        take_in(path, tmp_path / "results")
+    (refused,) = load([tmp_path]).refused
+    assert refused.file == "audits/audit.json"
+    assert "not an audit" in refused.reason

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from leaderboard.load import load
+from leaderboard.rank import standings
+from selectivbench.audited import Audited
+from tests.leaderboard import made
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".github" / "workflows"
@@ -85,6 +88,7 @@ def test_every_step_is_a_target_that_exists() -> None:
 STAND_IN = """#!{python}
 import sys
 sys.path.insert(0, {root!r})
+ISOLATION = {isolation!r}
 from tests.leaderboard import made
 from pathlib import Path
 words = [word[2:] for word in sys.argv if word.startswith("--selectiv") and "=" in word]
@@ -95,7 +99,9 @@ given = Path(options["selectiv-model"])
 files = sorted(given.glob("*.py")) if given.is_dir() else [given]
 for file in files:
     text = file.read_text()
-    records = [made.record(file.stem, seed=s, source=text, profile=profile) for s in (1, 2, 3)]
+    about = dict(source=text, profile=profile, isolation=ISOLATION)
+    about["validity"] = made.CHECKED if "selectiv-validity" in options else ()
+    records = [made.record(file.stem, seed=s, **about) for s in (1, 2, 3)]
     made.write(Path(options["selectiv-out"]), records, source=lambda _: text)
 """
 
@@ -109,9 +115,7 @@ def clone(tmp_path: Path) -> Path:
     (work / ".venv" / "stamp").touch()
     (work / "bin").mkdir()
     shutil.copy(TARGETS, work / "ci.mk")
-    text = STAND_IN.format(python=sys.executable, root=str(ROOT))
-    (work / "bin" / "pytest").write_text(text, encoding="utf-8")
-    (work / "bin" / "pytest").chmod(0o755)
+    stand_in(work, "namespaces")
     runner = f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" "$@"\n'
     (work / "bin" / "python").write_text(runner, encoding="utf-8")
     (work / "bin" / "python").chmod(0o755)
@@ -124,6 +128,13 @@ def clone(tmp_path: Path) -> Path:
     git(work, "add", ".")
     git(work, "commit", "-q", "-m", "two")
     return work
+
+
+def stand_in(work: Path, isolation: str) -> None:
+    """A pytest that leaves records of this isolation."""
+    text = STAND_IN.format(python=sys.executable, root=str(ROOT), isolation=isolation)
+    (work / "bin" / "pytest").write_text(text, encoding="utf-8")
+    (work / "bin" / "pytest").chmod(0o755)
 
 
 def git(work: Path, *words: str) -> str:
@@ -166,7 +177,8 @@ def test_a_name_that_is_a_command_is_only_a_name(clone: Path) -> None:
     assert evil in (clone / "calls.txt").read_text(encoding="utf-8").replace("\\'", "'")
 
 
-def test_scoring_takes_the_submission_as_data_and_offers_a_branch(clone: Path) -> None:
+def scored(clone: Path) -> Path:
+    """The new submission, scored; gives the origin that a branch would be pushed to."""
     (origin := clone.parent / "origin.git").mkdir()
     git(origin, "init", "-q", "--bare")
     git(origin, "config", "uploadpack.allowAnySHA1InWant", "true")
@@ -175,6 +187,49 @@ def test_scoring_takes_the_submission_as_data_and_offers_a_branch(clone: Path) -
     sha = git(clone, "rev-parse", "HEAD")
     ran = make(clone, "incoming", "score", SHA=sha, FILE="submissions/new.py")
     assert ran.returncode == 0, ran.stderr
+    return origin
+
+
+def audited(clone: Path, public: float, audit: float) -> None:
+    """The gap of the scored submission, as the audit leaves it beside the records."""
+    (case, *_) = load([clone / ".selectivbench/scored"]).cases
+    gap = made.gap(case.record, public, audit)
+    (clone / ".selectivbench/scored/audits").mkdir()
+    path = clone / ".selectivbench/scored/audits/audit.json"
+    path.write_text(Audited("a" * 64, "namespaces", (gap,)).to_json(), encoding="utf-8")
+
+
+@pytest.mark.parametrize(("audit", "wanted"), [(0.88, "verified"), (0.2, "marked")])
+def test_an_audit_comes_with_the_records(clone: Path, audit: float, wanted: str) -> None:
+    scored(clone)
+    audited(clone, 0.9, audit)
+    ran = make(clone, "add-scored", "RESULTS=leaderboard/results")
+    assert ran.returncode == 0, ran.stderr
+    loaded = load([clone / "leaderboard/results"])
+    assert loaded.refused == ()
+    (standing,) = standings(loaded.cases, audits=loaded.audits)
+    assert standing.verified == wanted
+    assert (clone / "leaderboard/results/audits" / ("a" * 24 + ".json")).is_file()
+
+
+def test_without_a_salt_there_is_no_audit_and_no_failure(clone: Path) -> None:
+    ran = make(clone, "audit-scored")
+    assert ran.returncode == 0
+    assert "partly verified" in ran.stdout
+
+
+def test_a_runner_without_namespaces_gives_no_mark(clone: Path) -> None:
+    stand_in(clone, "landlock")
+    scored(clone)
+    ran = make(clone, "add-scored", "RESULTS=leaderboard/results")
+    assert ran.returncode != 0
+    assert "isolation: got 'landlock', allowed: namespaces for the verified mark" in ran.stderr
+
+
+def test_scoring_takes_the_submission_as_data_and_offers_a_branch(clone: Path) -> None:
+    origin = scored(clone)
+    (call,) = (clone / "calls.txt").read_text(encoding="utf-8").splitlines()
+    assert "--selectiv-isolate=highest" in call
     assert [p.name for p in (clone / "incoming").iterdir()] == ["new.py"]
     results = "RESULTS=leaderboard/results"
     ran = make(

@@ -13,6 +13,7 @@ TREE = {
     errors.UsageError: errors.SelectivError,
     errors.SubmissionError: errors.SelectivError,
     errors.RecordError: errors.SelectivError,
+    errors.EvidenceError: errors.SelectivError,
     errors.ChildError: errors.SelectivError,
     errors.ChildFailed: errors.ChildError,
     errors.ChildOutOfMemory: errors.ChildError,

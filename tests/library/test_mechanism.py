@@ -14,6 +14,7 @@ import pytest
 from selectivbench.batch import IGNORE
 from selectivbench.cli import main
 from selectivbench.errors import ChildFailed, ProtocolError, RecordError, UsageError
+from selectivbench.job import Job
 from selectivbench.machine import Device
 from selectivbench.mechanism.asking import Asked, job_of, with_probe
 from selectivbench.mechanism.attention import looks, reachable, received
@@ -24,8 +25,8 @@ from selectivbench.mechanism.report import Probe, rounded, table
 from selectivbench.mechanism.steering import clamp, partners, steerable, swap
 from selectivbench.profiles import get_profile
 from selectivbench.record import Evaluation, Record
-from selectivbench.runner import Job
 from selectivbench.sandbox.launch import InProcess
+from selectivbench.saved import SavedModels
 from selectivbench.signals import Signal, packed, unpacked
 from selectivbench.submission import load
 from selectivbench.tasks import TASKS, Dataset, get_task
@@ -337,6 +338,28 @@ def test_the_figure_is_the_one_that_a_run_would_record(launcher: InProcess) -> N
     assert Probe.from_record(record) is None
 
 
+def test_a_saved_model_is_not_trained_again(launcher: InProcess, tmp_path: Path) -> None:
+    one, models = job("gru"), SavedModels(tmp_path)
+    first = probe(one, launcher, NullTracker(), Wanted(20), models)
+    assert models.has(one.identity(one.tasks[0]))
+    follower = Follower()
+    again = probe(one, launcher, follower, Wanted(20), models)
+    assert again.to_data() == first.to_data()
+    assert follower.steps == []
+    probe(one, launcher, follower, Wanted(20))
+    assert follower.steps
+
+
+class Follower(NullTracker):
+    """Notes the steps that it hears of."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+
+    def point(self, step: int, *_: Any) -> None:
+        self.steps.append(step)
+
+
 def test_a_record_of_another_model_is_left_alone(a_record: Record, launcher: InProcess) -> None:
     found = probed(launcher, "gru")
     with pytest.raises(RecordError, match="figure of the probed model"):
@@ -408,7 +431,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     """In a process of its own, at the level that a person gets."""
     model = str(FOLDER / "gru.py")
     given = ["probe", model, "--task", "selective_copy", "--profile", "smoke", "--steps", "2"]
-    assert main([*given, "--sequences", "8", "--clamp", "--out", str(tmp_path)]) == 0
+    models = ["--models", str(tmp_path / "models")]
+    assert main([*given, *models, "--sequences", "8", "--clamp", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "update gate" in shown
     assert "clamp" in shown

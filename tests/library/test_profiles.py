@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+import json
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from selectivbench.errors import UsageError
-from selectivbench.profiles import PROFILES, get_profile
+from selectivbench.profiles import PROFILES, Budget, ModelSize, Plan, get_profile
+from selectivbench.record import digest
+
+RESULTS = Path(__file__).parents[2] / "leaderboard" / "results"
 
 
 def test_the_profiles_are_pinned() -> None:
@@ -78,6 +83,35 @@ def test_plans_make_sense(profile: Any) -> None:
         assert 0 <= budget.warmup < budget.steps
         assert 0 < budget.validations <= budget.steps
         assert min(budget.lr, budget.deadline, budget.clip) > 0
+
+
+COMMITTED = sorted(RESULTS.glob("*-lite-*.json"))
+
+
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.stem)
+def test_the_budget_of_a_committed_record_has_its_digest(file: Path) -> None:
+    """A field that came later does not show in a plan that does not set it."""
+    record = json.loads(file.read_text(encoding="utf-8"))
+    model, budget = record["budget"]["model"], record["budget"]["budget"]
+    facts = Plan(ModelSize(**model), Budget(**budget)).facts()
+    assert digest(facts) == record["identity"]["budget_digest"]
+
+
+@pytest.mark.parametrize("profile", ["smoke", "lite"])
+def test_smoke_and_lite_set_nothing_that_came_later(profile: str) -> None:
+    record = json.loads(COMMITTED[0].read_text(encoding="utf-8"))
+    facts = get_profile(profile).plan("memorization").facts()
+    assert {part: set(fields) for part, fields in facts.items()} == {
+        part: set(fields) for part, fields in record["budget"].items()
+    }
+
+
+def test_a_plans_facts_are_what_it_sets() -> None:
+    plan = get_profile("lite").plan("memorization")
+    assert "d_state" not in plan.facts()["model"]
+    assert "samples" not in plan.facts()["budget"]
+    hinted = replace(plan, model=replace(plan.model, d_state=64))
+    assert hinted.facts()["model"] == {**plan.facts()["model"], "d_state": 64}
 
 
 def test_profiles_are_frozen() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selectivbench.anatomy import Anatomy, Facet, Mistake
 from selectivbench.errors import RecordError
 from selectivbench.record import (
     REUSED,
@@ -18,6 +19,7 @@ from selectivbench.record import (
     STATUSES,
     Entry,
     Evaluation,
+    Finding,
     Identity,
     Point,
     Record,
@@ -28,12 +30,17 @@ from selectivbench.record import (
 SCHEMA = {
     Record: """identity entry status cause metric accuracy floor ceiling score evaluations curve
         parameters oversize saved_numbers state_size seconds peak_memory baseline_memory isolation
-        isolation_notes verified budget environment machine created schema""",
+        isolation_notes validity probe verified from_saved custom pieces selection budget environment
+        machine created schema""",
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",
-    Evaluation: "split accuracy floor ceiling",
+    Evaluation: "split accuracy floor ceiling anatomy",
+    Anatomy: "facets wrong rivals mistakes",
+    Facet: "by bins counts rights best",
+    Mistake: "asked answered count",
     Point: "step loss accuracy",
+    Finding: "check ok text",
 }
 
 
@@ -52,6 +59,18 @@ def test_round_trip(a_record: Record) -> None:
     again = Record.from_json(a_record.to_json())
     assert again == a_record
     assert again.to_json() == a_record.to_json()
+
+
+def test_a_record_of_before_anatomies_is_read(a_record: Record) -> None:
+    data = json.loads(a_record.to_json())
+    del data["evaluations"][0]["anatomy"]
+    assert Record.from_json(json.dumps(data)).evaluations[0].anatomy is None
+
+
+def test_a_record_from_before_there_were_findings_has_none(a_record: Record) -> None:
+    data = json.loads(a_record.to_json())
+    del data["validity"]
+    assert Record.from_json(json.dumps(data)).validity == ()
 
 
 def test_round_trip_of_a_case_that_got_nowhere(a_record: Record) -> None:
@@ -132,7 +151,15 @@ def test_a_text_that_is_no_record_is_refused(text: str) -> None:
         ("entry.kind", "other", "kind"),
         ("entry.colour", "red", "colour"),
         ("evaluations", None, "TypeError"),
-        ("evaluations", [1], "TypeError"),
+        ("evaluations", [1], "evaluation: got 'int'"),
+        ("evaluations.0.anatomy", 1, "anatomy: got 'int'"),
+        ("evaluations.0.anatomy", {}, "KeyError"),
+        ("evaluations.0.anatomy.wrong", "many", "wrong"),
+        ("evaluations.0.anatomy.more", 1, "more"),
+        ("evaluations.0.anatomy.facets", [[]], "facet"),
+        ("evaluations.0.anatomy.facets.0.bins", [1, 2], "bins"),
+        ("evaluations.0.anatomy.facets.0.rights", [0.5, 1], "rights"),
+        ("evaluations.0.anatomy.mistakes.0.count", None, "count"),
         ("evaluations", [{"split": "test"}], "TypeError"),
         ("evaluations.0.accuracy", "high", "accuracy"),
         ("evaluations.0.floor", None, "floor"),
@@ -140,6 +167,9 @@ def test_a_text_that_is_no_record_is_refused(text: str) -> None:
         ("curve", [[1, 2]], "TypeError"),
         ("curve.0.loss", "low", "loss"),
         ("curve.0.step", 1.5, "step"),
+        ("validity", None, "TypeError"),
+        ("validity", [{"check": "causality"}], "TypeError"),
+        ("validity", [{"check": "causality", "ok": 1, "text": ""}], "ok"),
     ],
 )
 def test_a_hostile_value_is_refused(a_record: Record, path: str, value: Any, words: str) -> None:

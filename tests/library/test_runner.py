@@ -22,6 +22,7 @@ from selectivbench.submission import load
 from selectivbench.tasks import TASKS, Levels
 from selectivbench.tasks.selective_copy import SelectiveCopy, SelectiveCopyData, Size
 from selectivbench.template import write
+from selectivbench.thresholds import conforming
 from selectivbench.tracking import NullTracker
 
 MIXER = """
@@ -62,6 +63,17 @@ class Longer(Small):
         return Small.id
 
 
+class Beside(Small):
+    """A second split that is shown and does not count."""
+
+    id = "beside_copy-v1"
+
+    def dataset(self, profile: str, variant: str, seed: int) -> Any:
+        data = super().dataset(profile, variant, seed)
+        data.reported = ("validation",)
+        return data
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
     launcher = ForkServer("cpu", frozenset())
@@ -97,6 +109,16 @@ class Follower(NullTracker):
 
 def timeless(record: Record) -> Record:
     return replace(record, seconds={}, peak_memory=None, baseline_memory=None, created="")
+
+
+def test_a_reported_split_is_shown_and_does_not_count(server: ForkServer, job: Any) -> None:
+    (record,) = run(job(tasks=(Beside(),)), server, NullTracker(), plainly)
+    shown = {e.split: (e.scored, e.accuracy) for e in record.evaluations}
+    assert shown == {
+        "test": (True, record.accuracy),
+        "validation": (False, shown["validation"][1]),
+    }
+    assert shown["validation"][1] != record.accuracy
 
 
 def test_a_record_is_whole_and_the_same_again(server: ForkServer, job: Any) -> None:
@@ -310,6 +332,6 @@ def test_smokes_verdict_is_a_falling_loss(
     a_record: Record, losses: list[float], status: str
 ) -> None:
     curve = tuple(Point(i, loss) for i, loss in enumerate(losses, start=1))
-    judged = runner._conforming(replace(a_record, curve=curve))
+    judged = conforming(replace(a_record, curve=curve))
     assert judged.status == status
     assert ("did not fall" in judged.cause) == (status == "fail")

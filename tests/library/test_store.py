@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from selectivbench.errors import UsageError
-from selectivbench.record import REUSED, STATUSES, Record
+from selectivbench.record import REUSED, STATUSES, Finding, Record
 from selectivbench.store import RecordStore
 
 
@@ -23,8 +23,8 @@ def store(tmp_path: Path) -> RecordStore:
 
 
 def test_a_written_record_is_found_again(store: RecordStore, a_record: Record) -> None:
-    path = store.write(a_record)
-    assert path == store.path(a_record.identity)
+    assert store.write(a_record) == a_record
+    assert store.path(a_record.identity).is_file()
     found = store.find(a_record.identity)
     assert found.record == a_record
     assert found.reason == "same submission, budget and environment"
@@ -102,7 +102,8 @@ def test_a_corrupt_neighbour_does_not_hide_the_reason(store: RecordStore, a_reco
 
 
 def test_older_records_are_ignored_when_asked(tmp_path: Path, a_record: Record) -> None:
-    path = RecordStore(tmp_path).write(a_record)
+    (store := RecordStore(tmp_path)).write(a_record)
+    path = store.path(a_record.identity)
     os.utime(path, (1_000, 1_000))
     assert RecordStore(tmp_path, fresh_after=1_001).find(a_record.identity).reason == (
         "asked to run again"
@@ -113,7 +114,8 @@ def test_older_records_are_ignored_when_asked(tmp_path: Path, a_record: Record) 
 def test_a_failed_write_leaves_the_old_record_and_no_litter(
     store: RecordStore, a_record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = store.write(a_record)
+    store.write(a_record)
+    path = store.path(a_record.identity)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -188,3 +190,102 @@ def test_an_unwritable_folder_is_a_usage_error(tmp_path: Path, below: str) -> No
     file.write_text("")
     with pytest.raises(UsageError, match=r"records folder: got .*allowed: a folder one can write"):
         RecordStore(file / below)
+
+
+HOLDS = Finding("causality", True, "largest change before a cut 0, allowed: 0.0001")
+BROKEN = Finding("causality", False, "largest change before a cut 2, allowed: 0.0001")
+OTHER = Finding("determinism", True, "largest difference of two trainings 0, allowed: 0")
+
+
+@pytest.mark.parametrize("first", ["finding", "record"])
+def test_a_finding_reaches_the_record_whichever_comes_first(
+    store: RecordStore, a_record: Record, first: str
+) -> None:
+    """Other tasks, seeds and budgets of the same file share its findings."""
+    second = replace(a_record.identity, task="noisy_gaps-v2", seed=3, budget_digest="c" * 24)
+    if first == "record":
+        store.write(a_record)
+    for finding in (OTHER, BROKEN):
+        store.note(second, finding)
+    if first == "finding":
+        assert store.write(a_record).status == "invalid"
+    kept = Record.from_json(store.path(a_record.identity).read_text())
+    assert kept.validity == (BROKEN, OTHER)
+    assert kept.status == "invalid"
+    assert kept.cause == f"causality does not hold: {BROKEN.text}."
+    assert kept.score == a_record.score  # nothing that was computed is lost
+    assert store.find(a_record.identity).record == kept
+
+
+def test_a_finding_that_is_made_again_replaces_the_old_one(
+    store: RecordStore, a_record: Record
+) -> None:
+    store.write(a_record)
+    store.note(a_record.identity, BROKEN)
+    store.note(a_record.identity, HOLDS)
+    assert store.find(a_record.identity).record == replace(a_record, validity=(HOLDS,))
+
+
+def test_a_finding_does_not_make_a_record_look_new(store: RecordStore, a_record: Record) -> None:
+    """``--selectiv-rerun`` trains again whatever was not trained since it began."""
+    store.write(a_record)
+    path = store.path(a_record.identity)
+    os.utime(path, (1_000, 1_000))
+    store.note(a_record.identity, OTHER)
+    assert path.stat().st_mtime == 1_000
+    assert Record.from_json(path.read_text()).validity == (OTHER,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source_sha256": "cd" * 32},
+        {"profile": "paper"},
+        {"device_class": "cuda"},
+        {"environment_digest": "f" * 24},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_finding_is_about_one_file_profile_and_environment(
+    store: RecordStore, a_record: Record, change: dict[str, str]
+) -> None:
+    store.note(replace(a_record.identity, **change), BROKEN)  # type: ignore[arg-type]
+    assert store.write(a_record) == a_record
+
+
+def test_findings_of_an_unreadable_file_are_made_again(
+    store: RecordStore, a_record: Record
+) -> None:
+    store.note(a_record.identity, BROKEN)
+    (path,) = (store.folder / "validity").glob("*.json")
+    for text in ("", "[]", '{"findings": [{"check": 1}]}', '{"findings": 3}'):
+        path.write_text(text)
+        assert store.findings(a_record.identity) == ()
+    store.note(a_record.identity, HOLDS)
+    assert store.findings(a_record.identity) == (HOLDS,)
+
+
+NOTE = """
+import sys
+from pathlib import Path
+from selectivbench.record import Finding, Record
+from selectivbench.store import RecordStore
+store = RecordStore(Path(sys.argv[1]))
+record = Record.from_json(Path(sys.argv[2]).read_text())
+for number in range(20):
+    store.note(record.identity, Finding(f"check-{sys.argv[3]}-{number:02d}", True, "fine"))
+    store.write(record)
+"""
+
+
+def test_two_runs_that_note_and_write_at_once_lose_nothing(
+    store: RecordStore, a_record: Record, tmp_path: Path
+) -> None:
+    (tmp_path / "record.json").write_text(a_record.to_json())
+    words = [str(store.folder), str(tmp_path / "record.json")]
+    command = [sys.executable, "-c", NOTE, *words]
+    runs = [subprocess.Popen([*command, name]) for name in ("a", "b")]
+    assert [run.wait(60) for run in runs] == [0, 0]
+    found = store.find(a_record.identity).record
+    assert found is not None
+    assert len(found.validity) == 40

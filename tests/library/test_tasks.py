@@ -44,8 +44,9 @@ def test_the_registry_is_pinned():
         "selective_copy", "memorization", "noisy_gaps", "gap_extrapolation", "distractors",
         "next_symbol", "mqar", "induction",
     ]  # fmt: skip
-    assert all(task.id.endswith("-v1") for task in TASKS)
-    assert get_task("gap_extrapolation").trains_on == "noisy_gaps-v1"
+    second = {"noisy_gaps", "gap_extrapolation"}
+    assert all(task.id.endswith("-v2" if task.name in second else "-v1") for task in TASKS)
+    assert get_task("gap_extrapolation").trains_on == "noisy_gaps-v2"
     assert all(get_task(task.trains_on).id == task.trains_on for task in TASKS)
 
 
@@ -259,9 +260,17 @@ def test_gap_extrapolation_trains_on_the_bytes_of_noisy_gaps():
         assert (a.targets == b.targets).all()
         assert (a.noise_seeds == b.noise_seeds).all()
     assert ours.encoding == theirs.encoding
+    assert (ours.evaluations, ours.reported) == (("test-gap15",), ("test-gap20",))
+    assert ours.batch("test-gap15", [0]).tokens.shape == (1, 16 * 16)
+    assert ours.max_length == 16 * 21
+
+
+def test_gap_extrapolation_has_the_published_gaps_at_paper_size():
+    ours = dataset("gap_extrapolation", "paper", "base")
     assert ours.evaluations == ("test-gap10", "test-gap20", "test-gap50", "test-gap100")
-    assert ours.batch("test-gap50", [0]).tokens.shape == (1, 16 * 51)
-    assert ours.max_length == 16 * 101
+    assert ours.reported == ()
+    assert ours.batch("test-gap50", [0]).tokens.shape == (1, 200 * 51)
+    assert ours.max_length == 200 * 101
 
 
 @pytest.mark.parametrize(

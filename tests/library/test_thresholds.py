@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from selectivbench.profiles import PROFILES
-from selectivbench.record import STATUSES, Record
+from selectivbench.record import STATUSES, Finding, Record
 from selectivbench.tasks import TASKS
 from selectivbench.thresholds import Bar, bar_for, bars, judge
 
@@ -84,3 +84,21 @@ def test_without_a_bar_or_a_score_the_verdict_stays(a_record: Record, status: An
         replace(a_record, status=status, score=None),
     ):
         assert judge(record) == record
+
+
+@pytest.mark.parametrize("profile", ["lite", "smoke"])
+def test_a_check_that_does_not_hold_makes_a_score_invalid(a_record: Record, profile: str) -> None:
+    holds, broken = (Finding("causality", ok, "numbers") for ok in (True, False))
+    record = replace(a_record, identity=replace(a_record.identity, profile=profile))
+    judged = judge(replace(record, validity=(broken,)))
+    assert (judged.status, judged.score) == ("invalid", record.score)
+    assert judged.cause == "causality does not hold: numbers."
+    again = judge(replace(judged, validity=(holds,)))
+    assert (again.status, again.cause) == ("pass", "")
+
+
+@pytest.mark.parametrize("status", ["error", "timeout", "crash", "invalid"])
+def test_a_finding_gives_no_verdict_where_there_is_no_score(a_record: Record, status: Any) -> None:
+    broken = Finding("causality", False, "numbers")
+    record = replace(a_record, status=status, score=None, validity=(broken,))
+    assert judge(record) == record

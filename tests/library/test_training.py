@@ -12,7 +12,7 @@ from torch import nn
 
 from selectivbench.batch import IGNORE
 from selectivbench.errors import SubmissionError
-from selectivbench.training import TrainConfig, Trainer
+from selectivbench.training import TrainConfig, Trainer, out_of_memory
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal(size=(4, 6, 5)).astype(np.float32)
@@ -173,3 +173,124 @@ def test_frozen_parameters_stay() -> None:
     frozen = model[0].weight.clone()  # type: ignore[union-attr, operator]
     t.step(INPUTS, TARGETS)
     assert torch.equal(model[0].weight, frozen)  # type: ignore[arg-type]
+
+
+class Greedy(nn.Module):
+    """Runs out of memory above some number of sequences, on its way forward, and counts them."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self.seen: list[int] = []
+        self.layers = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.append(len(x))
+        y: torch.Tensor = self.layers(x)
+        if len(x) > self.most:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        return y
+
+
+UNEVEN = TARGETS.copy()
+UNEVEN[0, 1:] = IGNORE
+UNEVEN[3] = IGNORE  # a piece without any scored step
+
+
+@pytest.mark.parametrize("targets", [TARGETS, UNEVEN], ids=["even", "uneven"])
+@pytest.mark.parametrize(("most", "pieces"), [(4, 1), (3, 2), (2, 2), (1, 4)])
+def test_out_of_memory_splits_the_batch_and_leaves_the_update(
+    targets: Any, most: int, pieces: int
+) -> None:
+    whole, split = trainer(Greedy(9), clip=0.05), trainer(Greedy(most), clip=0.05)
+    for t in (whole, split):
+        torch.manual_seed(3)
+        for layer in t.model.layers:  # type: ignore[union-attr]
+            if isinstance(layer, nn.Linear):
+                layer.reset_parameters()
+    for _ in range(5):
+        whole.step(INPUTS, targets)
+        split.step(INPUTS, targets)
+    assert (whole.pieces, split.pieces) == (1, pieces)
+    torch.testing.assert_close(weights(split), weights(whole), rtol=1e-6, atol=1e-7)
+    assert split.mean_loss() == pytest.approx(whole.mean_loss(), rel=1e-6)
+    assert split.model.seen[-pieces:] == [4 // pieces] * pieces or targets is UNEVEN
+
+
+def test_one_sequence_that_does_not_fit_is_out_of_memory() -> None:
+    t = trainer(Greedy(0))
+    with pytest.raises(torch.OutOfMemoryError):
+        t.step(INPUTS, TARGETS)
+    assert t.pieces == 4
+
+
+def test_other_errors_are_not_tried_again() -> None:
+    class Broken(nn.Linear):
+        calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
+            Broken.calls += 1
+            raise RuntimeError("shapes do not fit")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        trainer(Broken(5, 3)).step(INPUTS, TARGETS)
+    assert Broken.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ..."), True),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+    ],
+)
+def test_what_is_out_of_memory(error: Exception, is_one: bool) -> None:
+    assert out_of_memory(error) == is_one
+
+
+def test_a_training_goes_on_from_a_checkpoint_as_if_it_never_stopped() -> None:
+    """With dropout, moments, schedule and a buffer that changes in training."""
+
+    def fresh() -> Trainer:
+        layers = (nn.Linear(5, 8), nn.Dropout(0.3), nn.Flatten(0, 1), nn.BatchNorm1d(8))
+        return trainer(nn.Sequential(*layers, nn.Unflatten(0, (4, 6)), nn.Linear(8, 3)))
+
+    straight = fresh()
+    for _ in range(4):
+        straight.step(INPUTS, TARGETS)
+    straight.mean_loss()
+    kept = straight.checkpoint()
+    for _ in range(4):
+        straight.step(INPUTS, TARGETS)
+    resumed = fresh()
+    resumed.resume(kept)
+    assert resumed.steps_done == 4
+    for _ in range(4):
+        resumed.step(INPUTS, TARGETS)
+    assert torch.equal(weights(resumed), weights(straight))
+    assert resumed.mean_loss() == straight.mean_loss()
+    assert (resumed.predict(INPUTS) == straight.predict(INPUTS)).all()
+
+
+def test_a_checkpoint_changes_nothing() -> None:
+    trained = []
+    for peek in (False, True):
+        t = trainer()
+        for _ in range(5):
+            t.step(INPUTS, TARGETS)
+            if peek:
+                t.checkpoint()
+        trained.append(weights(t))
+    assert torch.equal(*trained)
+
+
+def test_in_bfloat16_everything_is_and_logits_are_float32() -> None:
+    torch.manual_seed(1)
+    config = TrainConfig(steps=50, lr=1e-2, warmup=5, clip=1.0)
+    t = Trainer(nn.Linear(5, 3), config, n_classes=3, device="cpu", dtype="bfloat16")
+    for _ in range(20):
+        t.step(INPUTS, TARGETS)
+    assert {p.dtype for p in t.parameters} == {torch.bfloat16}
+    assert t.predict(INPUTS).dtype == np.float32
+    assert math.isfinite(t.mean_loss())

@@ -38,7 +38,7 @@ BASE = Row(
     score=0.88,
     seconds=2.0,
     stem="x",
-    reused=False,
+    verb="trained",
     reason="no record yet",
     expected_fail=False,
     splits={"test": 0.88},
@@ -100,9 +100,9 @@ def test_missing_figures_are_dashes():
 
 
 def test_several_splits_are_a_curve_with_the_longest_gap_that_is_held():
-    bar = bar_for("gap_extrapolation-v1", "lite", "base").bar
+    bar = bar_for("gap_extrapolation-v2", "lite", "base").bar
     splits = {"test-gap10": bar + 0.3, "test-gap20": bar + 0.1, "test-gap50": bar - 0.1}
-    rows = [row(task="gap_extrapolation-v1", seed=seed, splits=splits) for seed in (1, 2)]
+    rows = [row(task="gap_extrapolation-v2", seed=seed, splits=splits) for seed in (1, 2)]
     (said,) = curves(lines([*rows, row()]))
     assert said.endswith("; longest gap at the bar: 20")
     assert f"test-gap50 {bar - 0.1:.3f}" in said

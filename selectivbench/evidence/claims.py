@@ -1,0 +1,251 @@
+"""The published claims, each with our figures and whether it holds at this size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import log
+from statistics import fmean
+from typing import Literal
+
+from selectivbench.evidence.contrasts import (
+    SOLVED,
+    Figure,
+    difference,
+    drop,
+    figure,
+    label,
+    present,
+    rank_correlation,
+    scores,
+    steps_to,
+)
+from selectivbench.evidence.runs import (
+    LITE_COPY,
+    LITE_DISTRACTORS,
+    LITE_GAPS,
+    LITE_MEMORY,
+    Case,
+    Runs,
+    references,
+)
+from selectivbench.thresholds import bar_for
+
+Verdict = Literal["holds", "holds in part", "does not hold", "undecided", "not run"]
+
+PAPER_COPY = Case("selective_copy-v1", "paper", "base")
+LITE_LONGER_GAPS = Case("gap_extrapolation-v2", "lite", "base")
+LITE_AMBIGUITIES = tuple(
+    Case("memorization-v1", "lite", variant) for variant in ("amb8", "amb12", "amb20")
+)
+OVERALL = (LITE_COPY, LITE_GAPS, LITE_DISTRACTORS, LITE_LONGER_GAPS)
+TEXTBOOK = "the textbook's selective-copy chapter"
+ABSTRACT = "SelectivBench, abstract (arXiv 2601.12598)"
+OURS = "this benchmark"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, where it is from, and what the committed records say of it."""
+
+    text: str
+    source: str
+    verdict: Verdict
+    figures: tuple[Figure, ...] = ()
+    note: str = ""
+
+
+def claims(runs: Runs) -> tuple[Claim, ...]:
+    """Every claim, from records alone."""
+    return (
+        _stalls(runs, LITE_COPY),
+        _stalls(runs, PAPER_COPY),
+        _fewer_steps(runs, LITE_COPY),
+        _fewer_steps(runs, PAPER_COPY),
+        _forgetting(runs),
+        _mixing_and_selectivity(runs),
+        _mixing_and_generalization(runs),
+        _attention(runs),
+        _drops(runs, LITE_DISTRACTORS, "distractors"),
+        _drops(runs, LITE_GAPS, "random noisy gaps"),
+        _slope(runs),
+        _size(runs),
+    )
+
+
+def _stalls(runs: Runs, case: Case) -> Claim:
+    roles = references()["steps"]
+    solvers = (roles["fewer"], roles["more"])
+    bar = bar_for(*_key(case))
+    low = runs.scores(roles["stalls"], case)
+    high = [runs.scores(entry, case) for entry in solvers]
+    text = (
+        "A time-invariant S4D stalls on selective copy where LSTM and Mamba solve it, "
+        f"{'64' if case.profile == 'lite' else '256'} steps."
+    )
+    if bar is None or not low or not all(high):
+        return Claim(text, TEXTBOOK, "not run")
+    stalled = max(low.values()) < bar.bar
+    solved = all(min(values.values()) >= bar.bar for values in high)
+    note = f"Bar {bar.bar:.3f}; every seed counts."
+    if case.profile == "paper":
+        note += " The textbook reports an accuracy of 0.658 for S4D after 32 epochs."
+    figures = scores(runs, (roles["stalls"], *solvers), case)
+    return Claim(text, TEXTBOOK, _verdict(stalled, solved), figures, note)
+
+
+def _fewer_steps(runs: Runs, case: Case) -> Claim:
+    roles = references()["steps"]
+    by_entry = [runs.of_case(roles[role], case) for role in ("more", "fewer")]
+    seeds = sorted(by_entry[0].keys() & by_entry[1].keys())
+    text = f"Mamba needs fewer steps than the LSTM, {label(case)}."
+    steps = [{s: steps_to(found[s], SOLVED) for s in seeds} for found in by_entry]
+    if not seeds or any(value == float("inf") for found in steps for value in found.values()):
+        return Claim(text, TEXTBOOK, "not run" if not seeds else "undecided")
+    saved = figure(
+        f"steps to {SOLVED} accuracy, LSTM less Mamba",
+        {s: steps[0][s] - steps[1][s] for s in seeds},
+    )
+    figures = (figure("LSTM, steps", steps[0]), figure("Mamba, steps", steps[1]), saved)
+    note = "Steps are known to the nearest validation."
+    return Claim(text, TEXTBOOK, _sign(saved), figures, note)
+
+
+def _forgetting(runs: Runs) -> Claim:
+    cases = (LITE_GAPS, LITE_DISTRACTORS)
+    pairs = references()["forgetting"]["pairs"]
+    found = [difference(runs, [a], [b], case) for a, b in pairs for case in cases]
+    return _all_positive(
+        "Gating and rapid forgetting mechanisms facilitate recall.",
+        ABSTRACT,
+        found,
+        "Pairs that differ by a decay computed from the input; difference in score.",
+    )
+
+
+def _mixing_and_selectivity(runs: Runs) -> Claim:
+    groups = references()["mixing"]
+    text = "In-state channel mixing is unnecessary for selectivity …"
+    figures: list[Figure] = []
+    passed = []
+    for case in (LITE_COPY, LITE_GAPS, LITE_DISTRACTORS):
+        bar, shown = bar_for(*_key(case)), scores(runs, groups["diagonal"], case)
+        if bar is None or not shown:
+            return Claim(text, ABSTRACT, "not run")
+        best = max(shown, key=lambda f: f.value.value)
+        figures.append(best)
+        passed.append(best.value.value >= bar.bar)
+    note = "The best entry with a diagonal (or scalar) transition on each task, against the bar."
+    return Claim(text, ABSTRACT, _verdict(*passed), tuple(figures), note)
+
+
+def _mixing_and_generalization(runs: Runs) -> Claim:
+    groups = references()["mixing"]
+    cases = (LITE_LONGER_GAPS, LITE_GAPS)
+    found = [difference(runs, groups["mixes"], groups["diagonal"], case) for case in cases]
+    return _all_positive(
+        "… but critical for generalization.",
+        ABSTRACT,
+        found[:1],
+        "Gaps longer than in training; the second figure, for comparison, is at trained gaps.",
+        found[1:],
+    )
+
+
+def _attention(runs: Runs) -> Claim:
+    groups = references()["attention"]
+    text = "Softmax attention remains dominant due to its memory capacity scaling with sequence length."
+    best: list[Figure] = []
+    wins = []
+    for case in (*LITE_AMBIGUITIES, *OVERALL[:3]):
+        ours = [scores(runs, groups[kind], case) for kind in ("softmax", "recurrent")]
+        if not all(ours):
+            continue
+        top = [max(found, key=lambda f: f.value.value) for found in ours]
+        best += top
+        wins.append(top[0].value.value > top[1].value.value)
+    note = "The best softmax entry and the best linear recurrent one on each task."
+    return Claim(text, ABSTRACT, _verdict(*wins) if wins else "not run", tuple(best), note)
+
+
+def _drops(runs: Runs, hard: Case, what: str) -> Claim:
+    groups = references()
+    entries = runs.entries(hard)
+    lost = {e: drop(runs, e, LITE_MEMORY, hard) for e in entries}
+    kept = {e: f for e, f in lost.items() if f is not None}
+    text = f"Selective references lose less to {what} than non-selective ones, same seeds."
+    parts = [
+        [kept[e].value.value for e in names if e in kept]
+        for names in (groups["selective"], groups["not_selective"]["default"])
+    ]
+    figures = tuple(sorted(kept.values(), key=lambda f: f.value.value))
+    note = f"Paired drop in score from {label(LITE_MEMORY)} to {label(hard)}, smallest first."
+    if not all(parts):
+        return Claim(text, OURS, "not run", figures, note)
+    return Claim(text, OURS, _verdict(max(parts[0]) < min(parts[1])), figures, note)
+
+
+def _slope(runs: Runs) -> Claim:
+    entries = [e for e in runs.entries(LITE_AMBIGUITIES[-1]) if runs.scores(e, LITE_AMBIGUITIES[0])]
+    figures = [f for e in entries for case in LITE_AMBIGUITIES for f in scores(runs, [e], case)]
+    means = [
+        [fmean(found.values()) for case in LITE_AMBIGUITIES if (found := runs.scores(e, case))]
+        for e in entries
+    ]
+    text = "Memorization gets harder with ambiguity."
+    full = [m for m in means if len(m) == len(LITE_AMBIGUITIES)]
+    if not full:
+        return Claim(text, ABSTRACT, "not run")
+    falls = [m == sorted(m, reverse=True) for m in full]
+    return Claim(text, ABSTRACT, _verdict(*falls), tuple(figures), "Score at ambiguity 8, 12, 20.")
+
+
+def _size(runs: Runs) -> Claim:
+    """A finding, not a claim of anybody: what score goes with at equal parameters."""
+    rows = []
+    for entry in runs.entries(LITE_COPY):
+        records = [runs.of_case(entry, case) for case in OVERALL]
+        sizes = [r.state_size for found in records for r in found.values() if r.state_size]
+        if all(records) and sizes:
+            overall = fmean(fmean(runs.scores(entry, case).values()) for case in OVERALL)
+            rows.append((overall, log(max(sizes)), entry))
+    text = "At equal parameters, the score goes with the size of the state."
+    if len(rows) < 4:
+        return Claim(text, OURS, "not run")
+    rho = rank_correlation([row[0] for row in rows], [row[1] for row in rows])
+    note = f"Spearman's rho of overall score and state size over {len(rows)} entries: {rho:.2f}."
+    verdict: Verdict = "holds" if rho > 0.5 else "does not hold"
+    return Claim(text, OURS, verdict, (), note)
+
+
+def _all_positive(
+    text: str,
+    source: str,
+    found: Iterable[Figure | None],
+    note: str,
+    beside: Iterable[Figure | None] = (),
+) -> Claim:
+    figures = present(found)
+    if not figures:
+        return Claim(text, source, "not run")
+    signs = [_sign(f) for f in figures]
+    verdict: Verdict = signs[0] if len(set(signs)) == 1 else "holds in part"
+    return Claim(text, source, verdict, (*figures, *present(beside)), note)
+
+
+def _sign(difference: Figure) -> Verdict:
+    """Whether the whole interval is above 0, or below; a single seed decides nothing."""
+    value = difference.value
+    if value.half is None or value.low <= 0 <= value.high:
+        return "undecided"
+    return "holds" if value.low > 0 else "does not hold"
+
+
+def _verdict(*held: bool) -> Verdict:
+    if all(held):
+        return "holds"
+    return "holds in part" if any(held) else "does not hold"
+
+
+def _key(case: Case) -> tuple[str, str, str]:
+    return case.task, case.profile, case.variant

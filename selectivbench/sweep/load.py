@@ -1,0 +1,92 @@
+"""How much a cell has to do: sequence steps ("tokens") that are trained on, and predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from selectivbench.custom import Training
+from selectivbench.profiles import Plan, get_profile
+from selectivbench.sizes import resized
+from selectivbench.sweep.runs import Run
+from selectivbench.tasks import get_task
+from selectivbench.tasks.base import Dataset
+
+FORWARD = 1 / 3
+"""Of a training step's work, what a prediction costs: the backward pass is twice the forward."""
+SAMPLE = 16
+"""Sequences that stand for the length of all."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """The model, the optimiser's steps, and tokens trained on and predicted, padding included."""
+
+    width: int
+    layers: int
+    steps: int
+    trained: int
+    predicted: int
+
+    @property
+    def tokens(self) -> float:
+        """In the unit of a trained token."""
+        return self.trained + FORWARD * self.predicted
+
+    @property
+    def weight(self) -> float:
+        """Grows with the work of the cell, whatever the submission: enough to sort by."""
+        return self.tokens * self.layers * self.width**2
+
+
+class Loads:
+    """Loads of cells; lengths are looked up once for each dataset, whatever the seed."""
+
+    def __init__(self) -> None:
+        self._splits: dict[tuple[str, str, str], Mapping[str, tuple[int, int]]] = {}
+
+    def of(self, run: Run) -> Load:
+        """What a run trains on and predicts; one that reuses a model predicts its own split alone."""
+        training, plan = run.training, plan_of(run.training)
+        splits = self._look(training)
+        tests = [run.evaluation] if run.evaluation else [s for s in splits if s.startswith("test")]
+        predicted = sum(_tokens(splits[split]) for split in tests)
+        steps = trained = 0
+        if not run.from_saved:
+            budget = plan.budget
+            steps = budget.steps
+            trained = steps * budget.batch_size * splits["train"][1]
+            predicted += budget.validations * _tokens(splits["validation"])
+        return Load(plan.model.d_model, plan.model.n_layers, steps, trained, predicted)
+
+    def _look(self, training: Training) -> Mapping[str, tuple[int, int]]:
+        """Size and length of each split of the task's data."""
+        task = get_task(training.task)
+        variant = training.variant or task.variants[training.profile][0]
+        at = (task.id, training.profile, variant)
+        if at not in self._splits:
+            data = task.dataset(training.profile, variant, training.seed)
+            names = ("train", "validation", *data.evaluations)
+            self._splits[at] = {name: (data.sizes[name], _length(data, name)) for name in names}
+        return self._splits[at]
+
+
+def plan_of(training: Training) -> Plan:
+    """Model and budget of a training, at its own sizes."""
+    trained = get_task(get_task(training.task).trains_on)
+    return resized(get_profile(training.profile).plan(trained.name), training.numbers)
+
+
+def tokens_of_step(data: Dataset, batch_size: int) -> int:
+    """Tokens of one batch, padding included."""
+    return batch_size * int(data.batch("train", range(batch_size)).tokens.shape[1])
+
+
+def _tokens(size_and_length: tuple[int, int]) -> int:
+    size, length = size_and_length
+    return size * length
+
+
+def _length(data: Dataset, split: str) -> int:
+    count = min(SAMPLE, data.sizes[split])
+    return int(data.batch(split, range(count)).tokens.shape[1])
