@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -48,6 +49,8 @@ class ActivePlugin:
         isolation = resolve(settings.isolate)
         only = _take_arguments(config, plan.files)
         workerinput = getattr(config, "workerinput", None)
+        if workerinput is None:  # workers get the options, this one among them
+            config.option.selectiv_run = f"{os.getpid()}-{time.time_ns()}"
         spread_gpus(workerinput, plan.device.kind, gpu_count())
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
@@ -102,7 +105,9 @@ class ActivePlugin:
         cases = [item for item in session.items if isinstance(item, Case)]
         expected = {case.nodeid: case.job.identity(case.task).stem for case in cases}
         store = session.config.stash[LAB].store
-        store.write_text(manifest_path(self.settings.out), json.dumps(expected, indent=1) + "\n")
+        text = json.dumps(expected, indent=1) + "\n"
+        for path in (manifest_path(self.settings.out), self._expected(session.config)):
+            store.write_text(path, text)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the row that a report carries."""
@@ -141,10 +146,19 @@ class ActivePlugin:
         """A report may be published; the machine's name is nobody's business."""
         machine_info["node"] = "redacted"
 
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """This run is over; what the last run expected stays in the manifest."""
+        if not self.worker:
+            self._expected(config).unlink(missing_ok=True)
+
+    def _expected(self, config: pytest.Config) -> Path:
+        """The manifest of this very run: another one may be writing to the same folder."""
+        return manifest_path(self.settings.out).with_name(f"run-{config.option.selectiv_run}.json")
+
     def _missing(self, run: pytest.Session | pytest.Config) -> list[str]:
         """Expected cases that gave no record, where the run was not cut short on purpose."""
         config = run.config if isinstance(run, pytest.Session) else run
-        path = manifest_path(self.settings.out)
+        path = self._expected(config)
         if config.option.collectonly or not path.is_file():
             return []
         expected = json.loads(path.read_text(encoding="utf-8"))

@@ -215,13 +215,14 @@ def diagnose(anatomy: Anatomy) -> str:
 
     Each facet is cut between two bins, as in a regression tree (Breiman et al. 1984). Both sides
     need ``LEAST`` elements that can be known (the ceiling's predictor names them) and a difference of
-    ``CLEAR`` in the share that the model names. Cuts that leave one side below ``FAILING`` and the
-    other above come first; among them the one that explains most of the variance is told.
+    ``CLEAR`` in the share that the model names. The facet with the cut that explains most of the
+    variance is told; of its cuts, those with one side below ``FAILING`` and the other above first.
     """
-    cuts = [cut for facet in anatomy.facets for cut in _cuts(facet)]
+    cuts = [found for facet in anatomy.facets if (found := _cuts(facet))]
     if not cuts:
         return ""
-    cut = max(cuts, key=lambda c: (c.failing, c.gain))
+    told = max(cuts, key=lambda found: max(cut.gain for cut in found))
+    cut = max(told, key=lambda cut: (cut.failing, cut.gain))
     verb = "fails" if cut.worse < FAILING else "is weakest"
     shares = f"{cut.worse:.2f} of what can be known is named there, {cut.better:.2f} elsewhere"
     return f"{verb} {cut.where}: {shares}"

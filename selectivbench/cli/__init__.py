@@ -8,10 +8,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
-from selectivbench.cli import audit, data, evidence, probe, sweep, train
+from selectivbench.cli import (
+    audit,
+    data,
+    evidence,
+    lr_curve,
+    plot,
+    probe,
+    sweep,
+    train,
+)
 from selectivbench.errors import SelectivError
 
-FAMILIES = (data, train, sweep, probe, audit, evidence)
+FAMILIES = (
+    data,
+    train,
+    lr_curve,
+    sweep,
+    probe,
+    audit,
+    evidence,
+    plot,
+)
 """One file for each family of commands; its ``add`` registers them."""
 
 

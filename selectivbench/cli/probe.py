@@ -30,6 +30,7 @@ def add(commands: Commands) -> None:
     )
     option("--record", type=Path, metavar="R.json", help="of this training: put the result into it")
     option("--out", type=Path, help="a folder for the result (JSON) and its arrays (npz)")
+    option("--figures", type=Path, help="a folder for pictures (SVG) with their numbers (CSV)")
     option("--isolate", default="1", help="0 to 3, or highest (default: 1)")
     option("--device", default="auto", help="auto, cpu or cuda")
     parser.set_defaults(run=_probe)
@@ -50,6 +51,7 @@ def _probe(given: argparse.Namespace) -> str:
         models=given.models,
         record=given.record,
         out=given.out,
+        figures=given.figures,
         isolate=given.isolate,
         device=given.device,
     )

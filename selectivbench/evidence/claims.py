@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.resources import files
 from math import log
+from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
@@ -29,6 +31,8 @@ from selectivbench.evidence.runs import (
     Runs,
     references,
 )
+from selectivbench.lr_curve import PLATEAU
+from selectivbench.lr_curve import read as read_curves
 from selectivbench.thresholds import bar_for
 
 Verdict = Literal["holds", "holds in part", "does not hold", "undecided", "not run"]
@@ -70,6 +74,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         _drops(runs, LITE_GAPS, "random noisy gaps"),
         _slope(runs),
         _size(runs),
+        _rates(),
     )
 
 
@@ -216,6 +221,23 @@ def _size(runs: Runs) -> Claim:
     note = f"Spearman's rho of overall score and state size over {len(rows)} entries: {rho:.2f}."
     verdict: Verdict = "holds" if rho > 0.5 else "does not hold"
     return Claim(text, OURS, verdict, (), note)
+
+
+def _rates() -> Claim:
+    """From learning-rate curves that ``selectivbench lr-curve --write`` keeps beside this file."""
+    text = "The default rate of each reference lies inside its own plateau."
+    path = Path(str(files("selectivbench.evidence"))) / "lr_curves.json"
+    curves = read_curves(path) if path.is_file() else ()
+    if not curves:
+        return Claim(text, OURS, "not run")
+    inside = [curve.inside for curve in curves]
+    rows = (
+        f"{c.entry} ({c.task.rpartition('-v')[0]}): default {c.default:g}, plateau "
+        f"{', '.join(f'{lr:g}' for lr in c.plateau)}{'' if c.inside else ' (outside)'}"
+        for c in curves
+    )
+    note = f"Within {PLATEAU} of the best validation figure. " + "; ".join(rows) + "."
+    return Claim(text, OURS, _verdict(*inside), (), note)
 
 
 def _all_positive(

@@ -17,6 +17,7 @@ from selectivbench.sandbox.launchers import Launchers
 from selectivbench.saved import SavedModels
 from selectivbench.submission import load
 from selectivbench.tasks import get_task
+from selectivbench.tasks.base import KINDS
 from selectivbench.tracking import NullTracker
 
 SAME = 1e-6
@@ -29,7 +30,7 @@ class Asked:
 
     models: a folder of saved models: the model is taken from there, or kept there once it is trained.
     record: of the very training that is probed; the result is put into it. out: where JSON and arrays
-    go. isolate, device: as the plugin's options.
+    go. figures: where pictures go. isolate, device: as the plugin's options.
     """
 
     model: Path
@@ -42,6 +43,7 @@ class Asked:
     models: Path | None = None
     record: Path | None = None
     out: Path | None = None
+    figures: Path | None = None
     isolate: str = "1"
     device: str = "auto"
 
@@ -59,6 +61,20 @@ def job_of(asked: Asked) -> Job:
     return Job(load(asked.model), tasks, variant, profile, asked.seed, device, asked.steps)
 
 
+def drawn(found: Probe, folder: Path) -> list[Path]:
+    """The figures of a probe as SVG, with their numbers as CSV."""
+    from selectivbench.figures.mechanism import draw_probe
+    from selectivbench.figures.page import Look
+
+    title = f"{found.entry} on {found.task}, seed {found.seed}"
+    figures = draw_probe(title, found.arrays, KINDS, found.symbol_names, Look())
+    return [
+        path
+        for name, each in figures.items()
+        for path in each.save(folder, f"{found.stem}-{name}", ("svg",))
+    ]
+
+
 def perform(asked: Asked) -> str:
     """Probe, write what was asked to be written, and give the table."""
     job = job_of(asked)
@@ -70,10 +86,11 @@ def perform(asked: Asked) -> str:
         found = probe(job, launcher, NullTracker(), asked.wanted, models)
     finally:
         launchers.close()
-    written = [str(found.write(asked.out))] if asked.out else []
+    written = [found.write(asked.out)] if asked.out else []
+    written += drawn(found, asked.figures) if asked.figures else []
     if record is not None and asked.record is not None:
         asked.record.write_text(with_probe(record, found).to_json(), "utf-8")
-        written.append(str(asked.record))
+        written.append(asked.record)
     return "\n".join([table(found), *(f"wrote {path}" for path in written)])
 
 

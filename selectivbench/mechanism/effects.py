@@ -37,13 +37,15 @@ class Effect:
     value: Cohen's d of the signal's mean over channels, (mean on symbols - mean on the others) over
     the pooled standard deviation; None where nothing varies within either kind but they differ.
     low, high: its 95 % interval, from a bootstrap over sequences.
-    typical: the median over channels of each one's |d|, so that channels of opposite sign show.
+    typical: the median over channels of each one's |d|, and higher: the share of channels whose mean
+    is higher on symbols; channels of opposite sign cancel in ``value`` and show here.
     """
 
     value: float | None
     low: float | None
     high: float | None
     typical: float | None
+    higher: float
 
 
 def summary(values: NDArray[np.float32], where: NDArray[np.bool_]) -> Summary:
@@ -64,7 +66,10 @@ def effect(values: NDArray[np.float32], kinds: NDArray[np.int8]) -> Effect | Non
     low, high = _interval(series, symbol, other) if value is not None else (None, None)
     channels = channel_effects(values, symbol, other)
     known = np.abs(channels[np.isfinite(channels)])
-    return Effect(value, low, high, float(np.median(known)) if known.size else None)
+    typical = float(np.median(known)) if known.size else None
+    first = values[symbol][0]  # a constant is exactly nothing when it is taken off
+    above, below = ((values[kind] - first).mean(axis=0, dtype=float) for kind in (symbol, other))
+    return Effect(value, low, high, typical, float((above > below).mean()))
 
 
 def channel_effects(

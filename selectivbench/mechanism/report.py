@@ -83,6 +83,12 @@ class Probe:
     symbol_names: tuple[str, ...] = ()
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
+    @property
+    def stem(self) -> str:
+        """File name without its ending."""
+        parts = (self.entry, self.task, self.variant, self.profile, f"seed{self.seed}")
+        return f"probe-{'-'.join(parts)}"
+
     def to_data(self) -> dict[str, Any]:
         """As JSON-able data, without the arrays."""
         data = asdict(self)
@@ -119,10 +125,9 @@ class Probe:
             ) from error
 
     def write(self, folder: Path) -> Path:
-        """``NAME.json`` and, beside it, ``NAME.npz``; the path of the first."""
+        """``STEM.json`` and, beside it, ``STEM.npz``; the path of the first."""
         folder.mkdir(parents=True, exist_ok=True)
-        parts = (self.entry, self.task, self.variant, self.profile, f"seed{self.seed}")
-        path = folder / f"probe-{'-'.join(parts)}.json"
+        path = folder / f"{self.stem}.json"
         path.write_text(json.dumps(self.to_data(), indent=1, ensure_ascii=False) + "\n", "utf-8")
         np.savez_compressed(path.with_suffix(".npz"), **cast(Any, self.arrays))
         return path
@@ -172,7 +177,10 @@ def table(probe: Probe) -> str:
     return "\n".join(lines)
 
 
-_HEAD = ("layer", "signal", "step", "steps", "mean", "5 %", "median", "95 %", "effect", "95 %")
+_HEAD: tuple[str, ...] = (
+    *("layer", "signal", "step", "steps", "mean", "5 %", "median", "95 %"),
+    *("effect", "95 %", "typical", "higher"),
+)
 
 
 def _rows(signal: Measured) -> list[tuple[str, ...]]:
@@ -181,22 +189,28 @@ def _rows(signal: Measured) -> list[tuple[str, ...]]:
     for number, (kind, x) in enumerate(signal.kinds.items()):
         name = (signal.layer, signal.name) if not number else ("", "")
         shown = (x.mean, x.quantiles[0], x.quantiles[2], x.quantiles[4])
-        tail = ("", "") if number else _effect(signal)
+        tail = ("",) * 4 if number else _effect(signal.effect)
         lines.append((*name, kind, f"{x.steps}", *(f"{v:.3g}" for v in shown), *tail))
     return lines
 
 
-def _effect(signal: Measured) -> tuple[str, str]:
-    effect = signal.effect
-    if effect is None:
-        return "", ""
-    if effect.value is None:
-        return "apart", "no spread"
-    return f"{effect.value:+.2f}", f"{effect.low:+.2f} to {effect.high:+.2f}"
+def _effect(x: Effect | None) -> tuple[str, ...]:
+    if x is None:
+        return ("",) * 4
+    typical = "" if x.typical is None else f"{x.typical:.2f}"
+    middle = ("apart", "no spread")
+    if x.value is not None:
+        middle = (f"{x.value:+.2f}", f"{x.low:+.2f} to {x.high:+.2f}")
+    return (*middle, typical, f"{x.higher:.0%}")
 
 
 def _notes(probe: Probe) -> list[str]:
-    lines = ["effect: (mean on symbols - mean on steps to be ignored) / standard deviation"]
+    lines = [
+        "effect: (mean on symbols - mean on steps to be ignored) / standard deviation, of the mean "
+        "over channels",
+        "typical: median over channels of each one's own effect, without its sign; higher: channels "
+        "that are higher on symbols",
+    ]
     for signal in probe.signals:
         if signal.fixed:
             lines.append(

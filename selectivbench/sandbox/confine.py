@@ -70,6 +70,10 @@ def _become(user: int | None) -> None:
         # this user.
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
     syscalls.drop_capabilities()
+    with suppress(OSError):  # a kernel without keyrings, or a container that forbids them all
+        syscalls.own_session_keyring()
+        if user is not None:  # a number that is used again some children later
+            syscalls.clear_user_keyrings()
 
 
 def _tolerate_caches_that_are_closed() -> None:

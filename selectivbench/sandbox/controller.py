@@ -38,6 +38,7 @@ Logits = NDArray[np.float32]
 
 BUILD_DEADLINE = 180.0
 PREDICT_DEADLINE = 600.0
+FINISH_DEADLINE = 10.0
 LARGEST_SIGNALS = 1 << 29
 """Bytes of one answer to a probe."""
 LONGEST_TEXT = 4_000
@@ -70,17 +71,17 @@ class Child:
 
     def train(self, batch: Batch) -> None:
         """Send one training batch; the child trains while the next is made."""
-        self._process.channel.send(
+        self._send(
             "train", tokens=batch.tokens, noise_seeds=batch.noise_seeds, targets=batch.targets
         )
 
     def report(self) -> None:
         """Ask for the loss so far; ``progress`` reads the answer."""
-        self._process.channel.send("report")
+        self._send("report")
 
     def ask(self, batch: Batch) -> None:
         """Send inputs without their targets; ``logits`` reads the answer."""
-        self._process.channel.send("predict", tokens=batch.tokens, noise_seeds=batch.noise_seeds)
+        self._send("predict", tokens=batch.tokens, noise_seeds=batch.noise_seeds)
 
     def progress(self) -> tuple[int, float]:
         """(steps done, mean training loss since the last report)."""
@@ -107,7 +108,7 @@ class Child:
 
     def probe(self, batch: Batch) -> tuple[tuple[Signal, ...], Logits]:
         """What the layers do at every step of a batch, and the logits of that pass."""
-        self._process.channel.send("probe", tokens=batch.tokens, noise_seeds=batch.noise_seeds)
+        self._send("probe", tokens=batch.tokens, noise_seeds=batch.noise_seeds)
         frame = self._answer("signals", LARGEST_SIGNALS)
         signals = unpacked(frame.meta, frame.arrays, *batch.tokens.shape)
         return signals, self._logits(frame, batch)
@@ -118,21 +119,21 @@ class Child:
             f"g{i}": values for i, values in enumerate(gates.values())
         }
         arrays |= {"tokens": batch.tokens, "noise_seeds": batch.noise_seeds}
-        self._process.channel.send("steer", {"gates": list(gates)}, **arrays)
+        self._send("steer", {"gates": list(gates)}, **arrays)
         return self.logits(batch)
 
     def state(self) -> State:
         """The trained state, for another child to predict with."""
-        self._process.channel.send("save")
+        self._send("save")
         return self._state()
 
     def load(self, state: State) -> None:
         """Give a child that was not trained the state of one that was."""
-        self._process.channel.send("load", state=state.raw)
+        self._send("load", state=state.raw)
 
     def ask_checkpoint(self) -> None:
         """Ask for all that the next step depends on; ``checkpoint`` reads the answer."""
-        self._process.channel.send("checkpoint")
+        self._send("checkpoint")
 
     def checkpoint(self) -> State:
         """Model, optimiser, generators and the number of steps done."""
@@ -140,7 +141,7 @@ class Child:
 
     def resume(self, checkpoint: State) -> None:
         """Let a child that has just been built go on from a checkpoint."""
-        self._process.channel.send("resume", state=checkpoint.raw)
+        self._send("resume", state=checkpoint.raw)
 
     def _state(self) -> State:
         raw = self._answer("state", largest(self.built.parameters)).arrays.get("state")
@@ -157,8 +158,9 @@ class Child:
             except BaseException:
                 self._process.channel.close()  # wakes the sender
                 cause = sending.exception()
-                if cause is not None and not isinstance(cause, ChildError):
-                    raise cause from None  # the data could not be made: that is the story
+                ours = cause is not None and not isinstance(cause, ChildError)
+                if cause is not None and (ours or isinstance(cause, ChildTimeout)):
+                    raise cause from None  # no data could be made, or none was taken: the story
                 raise
             sending.result()
             return result
@@ -186,14 +188,18 @@ class Child:
     def start(self, order: Order) -> None:
         """Send the order and wait until the model is built."""
         self.enter("build", BUILD_DEADLINE)
-        self._process.channel.send("order", order.to_meta())
+        self._send("order", order.to_meta())
         if order.folder:
             self.entered = self._answer("entered").meta
         self.built = _built(self._answer("built").meta)
 
     def finish(self) -> None:
         """Say that no more is wanted."""
-        self._process.channel.send("finish")
+        self.enter("finish", FINISH_DEADLINE)
+        self._send("finish")
+
+    def _send(self, kind: str, meta: Mapping[str, Any] | None = None, **arrays: Any) -> None:
+        self._process.channel.send(kind, meta, self._deadline, **arrays)
 
 
 def _built(meta: Mapping[str, Any]) -> Built:

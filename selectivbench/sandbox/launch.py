@@ -24,6 +24,8 @@ __all__ = ["Exit", "ForkServer", "FreshInterpreters", "InProcess", "Launcher", "
 LAST_REPORT = 10.0
 """Seconds that a warden has to kill everything and to say how it went."""
 PROCESS = Isolation(1)
+IDS = 256
+"""User ids of one controller's children, used in turn; the largest process id leaves room for them."""
 
 
 class Process(Protocol):
@@ -68,7 +70,7 @@ class _Launches:
         """An id that no other child of this machine has now, or None where it keeps its own."""
         if not self.isolation.user:
             return None
-        return ANYBODY + os.getpid() * 16 + next(self._numbers) % 16
+        return ANYBODY + os.getpid() * IDS + next(self._numbers) % IDS
 
     def _arguments(self) -> list[str]:
         return [self._device, ",".join(sorted(self._packages)), str(self.isolation.level)]

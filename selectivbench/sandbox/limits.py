@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,6 +40,23 @@ def resident(pid: int | str) -> int:
 def peak(pid: int | str) -> int:
     """Largest number of bytes that a process had in memory; 0 where it is gone."""
     return _field(Path(f"/proc/{pid}/status"), "VmHWM") or 0
+
+
+def unnamed(pids: Iterable[int]) -> int:
+    """Bytes in files of memory (memfd) that processes hold open: in no process's size.
+
+    One that is shared counts once.
+    """
+    sizes: dict[int, int] = {}
+    for pid in pids:
+        with suppress(OSError):  # it has just ended
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                path = f"/proc/{pid}/fd/{name}"
+                with suppress(OSError):  # it has just closed it
+                    if os.readlink(path).startswith("/memfd:"):
+                        file = os.stat(path)
+                        sizes[file.st_ino] = file.st_blocks * 512
+    return sum(sizes.values())
 
 
 def restart_peak() -> int:

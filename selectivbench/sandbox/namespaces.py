@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from selectivbench.sandbox import syscalls
@@ -18,6 +19,11 @@ APART = (
     | syscalls.CLONE_NEWIPC
     | syscalls.CLONE_NEWUTS
 )
+OF_THE_SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"),
+    *("/etc", "/proc", "/sys", "/dev", "/opt"),
+)
+"""Top folders that stay in sight."""
 FOLDER_BYTES, FOLDER_FILES = 1 << 30, 20_000
 """What a submission may write into its folder where that is a file system of its own."""
 
@@ -35,11 +41,27 @@ def enter() -> None:
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
-def settle() -> None:
-    """In process 1: mounts that nobody else sees, its own /proc, a host name that says nothing."""
+def settle(needed: Iterable[Path]) -> None:
+    """In process 1: mounts that nobody else sees, its own /proc, a host name that says nothing.
+
+    Of folders that are not the system's it sees what is ``needed`` only.
+    """
     private()
     syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     socket.sethostname("selectivbench")
+    with suppress(OSError):  # memory of no process; nothing of ours shares any
+        Path("/proc/sys/kernel/shmall").write_text("0")
+    _hide_all_but(list(needed))
+
+
+def _hide_all_but(needed: list[Path]) -> None:
+    """Cover homes, /run, /tmp and whatever else there is: a service's socket there is a way out.
+
+    No network namespace and no Landlock stops a connection to a socket that has a path.
+    """
+    for top in sorted(Path("/").iterdir()):
+        if top.is_dir() and not top.is_symlink() and str(top) not in OF_THE_SYSTEM:
+            _cover(top, _outermost(path for path in needed if path.is_relative_to(top)))
 
 
 def private() -> None:
@@ -49,6 +71,7 @@ def private() -> None:
 
 def own_folder(folder: str, user: int) -> None:
     """Put an empty file system of bounded size where a child's folder is."""
+    Path(folder).mkdir(parents=True, exist_ok=True)  # what it lies in is hidden
     limits = f"size={FOLDER_BYTES},nr_inodes={FOLDER_FILES},mode=0700,uid={user},gid={user}"
     syscalls.mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, limits)
 
@@ -93,6 +116,6 @@ def _cover(gate: Path, paths: list[Path]) -> None:
     handles = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths if path.is_dir()}
     syscalls.mount("tmpfs", str(gate), "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0755")
     for path, handle in handles.items():
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
         syscalls.mount(f"/proc/self/fd/{handle}", str(path), "", MS_BIND | RECURSIVE)
         os.close(handle)

@@ -47,9 +47,14 @@ def caches() -> tuple[Path, ...]:
     return (base / "selectivbench", *([Path(own)] if own else []))
 
 
+def programs() -> tuple[Path, ...]:
+    """All that a child runs or loads."""
+    return (*interpreter(), *caches(), PACKAGE)
+
+
 def needed() -> tuple[Path, ...]:
     """All that another user must be able to reach for a child to run as that user."""
-    return (*interpreter(), *caches(), PACKAGE, Path(tempfile.gettempdir()).resolve())
+    return (*programs(), Path(tempfile.gettempdir()).resolve())
 
 
 def rules(folder: str, device: str) -> dict[Path, int]:

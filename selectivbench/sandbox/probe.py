@@ -71,7 +71,7 @@ def _namespaces() -> None:
         return
     code = 1
     try:
-        namespaces.settle()
+        namespaces.settle(paths.programs())
         namespaces.own_folder("/tmp", os.getuid())
         code = 0
     except OSError as error:

@@ -44,17 +44,24 @@ class Channel:
         self.sock = sock
 
     def send(
-        self, kind: str, meta: Mapping[str, Any] | None = None, **arrays: NDArray[Any]
+        self,
+        kind: str,
+        meta: Mapping[str, Any] | None = None,
+        deadline: float = math.inf,
+        **arrays: NDArray[Any],
     ) -> None:
-        """Write one frame; ChildCrashed where the other end is gone."""
+        """Write one frame; ChildCrashed where the other end is gone.
+
+        ``deadline`` is on the monotonic clock: a child that no longer reads must not hold us up.
+        """
         layout = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
         header = json.dumps({"kind": kind, "meta": dict(meta or {}), "arrays": layout}).encode()
         try:
-            self.sock.sendall(struct.pack("<I", len(header)) + header)
+            self._write(memoryview(struct.pack("<I", len(header)) + header), deadline)
             for array in arrays.values():
                 if array.size:  # an empty array has no bytes, and its buffer cannot be cast
-                    self.sock.sendall(np.ascontiguousarray(array).data.cast("B"))
-        except OSError as error:
+                    self._write(np.ascontiguousarray(array).data.cast("B"), deadline)
+        except (OSError, ValueError) as error:  # ValueError: closed by another thread of ours
             raise ChildCrashed(f"the other end of the channel is gone ({error}).") from error
 
     def receive(self, deadline: float = math.inf, most: int = LARGEST_ARRAYS) -> Frame:
@@ -82,6 +89,15 @@ class Channel:
             self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
+    def _write(self, data: memoryview, deadline: float) -> None:
+        if math.isinf(deadline):
+            self.sock.sendall(data)
+            return
+        while data:
+            self._await(deadline, select.POLLOUT)
+            with suppress(BlockingIOError):  # room, but too little yet
+                data = data[self.sock.send(data, socket.MSG_DONTWAIT) :]
+
     def _read(self, size: int, deadline: float) -> bytearray:
         data = bytearray(size)
         view = memoryview(data)
@@ -96,11 +112,11 @@ class Channel:
             view = view[got:]
         return data
 
-    def _await(self, deadline: float) -> None:
+    def _await(self, deadline: float, event: int = select.POLLIN) -> None:
         if math.isinf(deadline):
             return
         poll = select.poll()  # select() fails on descriptors over 1023
-        poll.register(self.sock, select.POLLIN)
+        poll.register(self.sock, event)
         left = deadline - time.monotonic()
         if left <= 0 or not poll.poll(left * 1000):
             raise ChildTimeout("no answer before the deadline.")

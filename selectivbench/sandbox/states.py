@@ -26,6 +26,11 @@ WIDTHS: Mapping[str, int] = MappingProxyType(
 """Bytes of one number."""
 BYTES_PER_PARAMETER, SPARE_BYTES = 16, 16 << 20
 """A state may have this much for each declared parameter, and this much besides."""
+LARGEST = 1 << 29
+"""Bytes of any state, whatever number of parameters was declared."""
+LARGEST_HEADER, MOST_AXES = 1 << 18, 8
+"""Bytes of names and shapes, and axes of a tensor: what is in them is counted by nobody. A model of
+ours takes 6 KiB."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +77,14 @@ class State:
 
 def largest(parameters: int) -> int:
     """Bytes that the state of a model with so many parameters may take."""
-    return parameters * BYTES_PER_PARAMETER + SPARE_BYTES
+    return min(LARGEST, parameters * BYTES_PER_PARAMETER + SPARE_BYTES)
 
 
 def _header(raw: NDArray[np.uint8]) -> tuple[dict[str, Any], int]:
     """The header, and where the numbers begin."""
     (length,) = struct.unpack("<Q", raw[:8].tobytes())
+    if length > LARGEST_HEADER:
+        raise ValueError(explain("header in bytes", length, f"{LARGEST_HEADER} at most"))
     header = json.loads(raw[8 : 8 + length].tobytes())
     if not isinstance(header, dict):
         raise ValueError(explain("header", type(header).__name__, "an object of tensors"))
@@ -115,4 +122,6 @@ def _finite(raw: NDArray[np.uint8], dtype: str) -> bool:
 def _shape(shape: Any) -> list[int]:
     if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 1 << 32 for n in shape):
         raise ValueError(explain("shape", shape, "whole numbers"))
+    if len(shape) > MOST_AXES:  # a product of many large numbers takes for ever
+        raise ValueError(explain("axes", len(shape), f"{MOST_AXES} at most"))
     return shape

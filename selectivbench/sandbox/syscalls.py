@@ -22,6 +22,9 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 
 SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
+SYS_KEYCTL = {"x86_64": 250, "aarch64": 219}
+JOIN_SESSION_KEYRING, CLEAR = 1, 7
+USER_KEYRING, USER_SESSION_KEYRING = -4, -5
 CAPABILITY_VERSION = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -58,6 +61,18 @@ def drop_capabilities() -> None:
     nothing = ctypes.create_string_buffer(24)
     number = SYS_CAPSET[os.uname().machine]
     _checked(_libc.syscall(number, header, nothing), "capset")
+
+
+def own_session_keyring() -> None:
+    """Leave the keyring that is shared with the login session and with every other child."""
+    _checked(_libc.syscall(SYS_KEYCTL[os.uname().machine], JOIN_SESSION_KEYRING, None), "keyctl")
+
+
+def clear_user_keyrings() -> None:
+    """Empty what an earlier process of this very user may have left there."""
+    for keyring in (USER_KEYRING, USER_SESSION_KEYRING):
+        number = SYS_KEYCTL[os.uname().machine]
+        _checked(_libc.syscall(number, CLEAR, ctypes.c_int(keyring)), "keyctl")
 
 
 def syscall(number: int, *arguments: object) -> int:

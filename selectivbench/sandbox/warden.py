@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from selectivbench.errors import ChildCrashed
-from selectivbench.sandbox import confine, namespaces, syscalls
+from selectivbench.sandbox import confine, namespaces, paths, syscalls
 from selectivbench.sandbox.protocol import Channel
 from selectivbench.sandbox.watching import Watch
 
@@ -52,7 +52,7 @@ def _in_namespaces() -> bool:
         os.waitpid(inner, 0)
         return False
     die_with_parent()
-    namespaces.settle()
+    namespaces.settle(paths.programs())
     return True
 
 

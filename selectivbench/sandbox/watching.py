@@ -66,8 +66,9 @@ class Watch:
 
     def _look(self) -> None:
         self._peak = max(self._peak, limits.peak(self._child))
-        own = limits.resident(self._child)
-        held = own + sum(limits.resident(pid) for pid in descendants(self._child))
+        below = descendants(self._child)
+        own = limits.resident(self._child) + limits.unnamed([self._child, *below])
+        held = own + sum(limits.resident(pid) for pid in below)
         # What descendants share with the child is counted again in each, so their sum alone tells
         # little: it counts where the machine is really short.
         if own > self._allowed or (held > self._allowed and limits.is_scarce()):

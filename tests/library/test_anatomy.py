@@ -108,17 +108,20 @@ def test_the_worse_side_is_told(by: str, bins: str, shares: tuple[float, ...], s
     assert said(facet(by, bins, shares)).startswith(sentence)
 
 
-def test_a_side_that_fails_is_told_before_one_that_is_only_weaker() -> None:
-    weaker = facet("gap", "1 2", (1.0, 0.6), each=1_000)
-    failing = facet("memory", "1 2", (0.9, 0.4), each=50)
-    assert said(weaker).startswith("is weakest after gaps beyond 1")
-    assert said(weaker, failing).startswith("fails beyond 1 symbol of memory")
+def test_of_the_cuts_of_a_facet_one_with_a_failing_side_is_told() -> None:
+    """Beyond 1 explains more, but 0.55 is no failure."""
+    memory = Facet("memory", ("1", "2", "3"), (900, 900, 60), (900, 510, 18), (900, 900, 60))
+    assert said(memory).startswith("fails beyond 2 symbols of memory: 0.30")
+    short = Facet("memory", ("1", "2"), (900, 960), (900, 528), (900, 960))
+    assert said(short).startswith("is weakest beyond 1 symbol of memory: 0.55")
 
 
 def test_of_two_facets_the_one_that_explains_more_is_told() -> None:
-    small = facet("gap", "1 2", (1.0, 0.3))
-    large = facet("known", "1 2", (1.0, 0.1))
-    assert said(small, large) == said(large, small) == said(large)
+    few = facet("memory", "1 2", (1.0, 0.1), each=50)
+    many = facet("gap", "1 2", (1.0, 0.6), each=1_000)
+    assert said(few).startswith("fails beyond 1 symbol of memory")
+    assert said(few, many) == said(many, few) == said(many)
+    assert said(many).startswith("is weakest after gaps beyond 1")
 
 
 @pytest.mark.parametrize(

@@ -390,6 +390,58 @@ def test_limits_leave_out_address_space_on_cuda() -> None:
     assert int(done.stdout) == -1
 
 
+def test_memory_in_files_without_a_name_counts() -> None:
+    before = limits.unnamed([os.getpid()])
+    file = os.memfd_create("hidden")
+    os.write(file, bytes(8 << 20))
+    twin = os.dup(file)
+    assert limits.unnamed([os.getpid(), os.getpid()]) - before == 8 << 20
+    os.close(twin)
+    os.close(file)
+    assert limits.unnamed([os.getpid()]) == before
+    assert limits.unnamed([1 << 22]) == 0  # nobody has this number
+
+
+FULL = """
+import sys
+from pathlib import Path
+from selectivbench.errors import UsageError
+from selectivbench.record import Record
+from selectivbench.sandbox import namespaces
+from selectivbench.store import RecordStore
+import os
+namespaces.enter()
+if os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+namespaces.private()
+record = Record.from_json(Path(sys.argv[1]).read_text())
+namespaces.syscalls.mount("tmpfs", sys.argv[2], "tmpfs", 0, "size=128k")
+store = RecordStore(Path(sys.argv[2]))
+from dataclasses import replace
+for seed in range(100):
+    try:
+        store.write(replace(record, identity=replace(record.identity, seed=seed)))
+    except UsageError as error:
+        found = [Record.from_json(p.read_text()) for p in Path(sys.argv[2]).glob("*.json")]
+        print(seed, len(found), len(list(Path(sys.argv[2]).glob("*.tmp"))), error)
+        break
+"""
+
+
+def test_a_full_disk_is_one_sentence_and_tears_no_record(tmp_path: Path, a_record: Record) -> None:
+    if levels.resolve("highest").level < 3:
+        pytest.skip("a small file system cannot be mounted here: no namespaces")
+    (tmp_path / "record.json").write_text(a_record.to_json())
+    (tmp_path / "disk").mkdir()
+    command = [sys.executable, "-c", FULL, str(tmp_path / "record.json"), str(tmp_path / "disk")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seed, whole, parts, words = done.stdout.split(" ", 3)
+    assert (int(seed), parts) == (int(whole), "0")
+    assert int(seed) > 0
+    assert "No space left on device" in words
+    assert "a disk with room" in words
+
+
 def test_a_folder_that_was_made_hard_to_remove_goes(tmp_path: Path) -> None:
     folder = tmp_path / "filled"
     deep = folder / "closed" / "x"

@@ -331,7 +331,7 @@ class Scripted:
         assert deadline > 0
         return self.frames.pop(0)
 
-    def send(self, kind: str, meta: Any = None, **arrays: Any) -> None: ...
+    def send(self, kind: str, *_: Any, **arrays: Any) -> None: ...
 
 
 def floats(*shape: int) -> Any:

@@ -91,7 +91,7 @@ def test_an_effect_worked_out_by_hand() -> None:
 
 def test_channels_of_opposite_sign_cancel_in_the_mean_and_show_in_the_typical() -> None:
     got = effect(np.concatenate([TOY, -TOY], axis=2), TOY_KINDS)
-    assert got == Effect(0.0, 0.0, 0.0, pytest.approx(1 / math.sqrt(2)))
+    assert got == Effect(0.0, 0.0, 0.0, pytest.approx(1 / math.sqrt(2)), 0.5)
 
 
 def test_the_interval_narrows_with_sequences_and_holds_the_effect() -> None:
@@ -114,12 +114,12 @@ def test_the_interval_narrows_with_sequences_and_holds_the_effect() -> None:
 def test_a_constant_has_an_effect_of_exactly_nothing() -> None:
     kinds = np.tile(TOY_KINDS, (7, 1))
     constant = np.full((7, 6, 3), 0.1, np.float32)
-    assert effect(constant, kinds) == Effect(0.0, 0.0, 0.0, 0.0)
+    assert effect(constant, kinds) == Effect(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_what_never_varies_within_a_kind_but_differs_between_them_has_no_number() -> None:
     values = np.where(TOY_KINDS == SYMBOL, 0.9, 0.1).astype(np.float32)[..., None]
-    assert effect(values, TOY_KINDS) == Effect(None, None, None, None)
+    assert effect(values, TOY_KINDS) == Effect(None, None, None, None, 1.0)
 
 
 def test_one_kind_alone_has_no_effect() -> None:
@@ -289,7 +289,7 @@ def test_a_probe_of_a_selective_layer(launcher: InProcess) -> None:
 def test_a_layer_that_cannot_choose_says_so(launcher: InProcess, name: str) -> None:
     found = probed(launcher, name)
     for signal in found.signals:
-        assert signal.effect == Effect(0.0, 0.0, 0.0, 0.0)
+        assert signal.effect == Effect(0.0, 0.0, 0.0, 0.0, 0.0)
         assert signal.fixed
     assert found.interventions == ()
     assert "set by parameters alone" in found.nothing_to_steer
@@ -432,7 +432,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     model = str(FOLDER / "gru.py")
     given = ["probe", model, "--task", "selective_copy", "--profile", "smoke", "--steps", "2"]
     models = ["--models", str(tmp_path / "models")]
-    assert main([*given, *models, "--sequences", "8", "--clamp", "--out", str(tmp_path)]) == 0
+    places = ["--out", str(tmp_path), "--figures", str(tmp_path / "pictures")]
+    assert main([*given, *models, *places, "--sequences", "8", "--clamp"]) == 0
     shown = capsys.readouterr().out
     assert "update gate" in shown
     assert "clamp" in shown
@@ -440,6 +441,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (path,) = tmp_path.glob("*.json")
     assert json.loads(path.read_text())["entry"] == "gru"
     assert f"wrote {path}" in shown
+    pictures = {each.stem.rpartition("-")[2] for each in (tmp_path / "pictures").glob("*.svg")}
+    assert pictures == {"gates", "distributions", "channels"}
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,26 @@ def test_a_drip_of_bytes_does_not_stretch_the_deadline(pair: Pair) -> None:
         thread.join()
 
 
+def test_a_peer_that_does_not_read_is_a_timeout(pair: Pair) -> None:
+    ours, _ = pair
+    much = np.zeros(1 << 23, np.uint8)  # far more than the socket holds
+    start = time.monotonic()
+    with pytest.raises(ChildTimeout):
+        ours.send("load", None, time.monotonic() + 0.2, state=much)
+    assert time.monotonic() - start < 5
+
+
+def test_a_large_frame_arrives_whole_before_its_deadline(pair: Pair) -> None:
+    ours, theirs = pair
+    much = np.arange(1 << 21, dtype=np.int32)
+    sender = threading.Thread(
+        target=ours.send, args=("x", None, time.monotonic() + 60), kwargs={"a": much}
+    )
+    sender.start()
+    assert (theirs.receive().arrays["a"] == much).all()
+    sender.join()
+
+
 def test_sending_to_nobody_is_a_crash(pair: Pair) -> None:
     pair[1].close()
     with pytest.raises(ChildCrashed, match="gone"):

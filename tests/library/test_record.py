@@ -35,7 +35,7 @@ SCHEMA = {
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",
-    Evaluation: "split accuracy floor ceiling anatomy",
+    Evaluation: "split accuracy floor ceiling anatomy scored",
     Anatomy: "facets wrong rivals mistakes",
     Facet: "by bins counts rights best",
     Mistake: "asked answered count",

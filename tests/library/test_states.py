@@ -61,12 +61,18 @@ def test_a_state_made_by_hand() -> None:
         raw(entry(offsets=[-8, 0]), bytes(8)),
         raw(entry(offsets=[0]), bytes(8)),
         raw(entry(), bytes(9)),
+        raw({"n" * 270_000: entry()["a"]}, bytes(8)),
+        raw(entry(shape=[(1 << 32) - 1] * 9), bytes(8)),
         raw(entry(), bytes(7)),
     ],
 )
 def test_what_is_no_state_is_refused(bytes_: Any) -> None:
     with pytest.raises(ProtocolError, match="the saved state is none"):
         State.read(bytes_)
+
+
+def test_no_number_of_parameters_allows_any_state() -> None:
+    assert largest(1 << 50) == 1 << 29
 
 
 def test_widths_are_those_of_the_format() -> None:
@@ -81,7 +87,7 @@ def test_an_answer_that_is_no_row_of_bytes(array: Any) -> None:
         def __init__(self) -> None:
             self.channel, self.user = self, None
 
-        def send(self, kind: str) -> None:
+        def send(self, kind: str, *_: Any) -> None:
             assert kind == "save"
 
         def receive(self, deadline: float, most: int) -> Frame:

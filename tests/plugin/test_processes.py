@@ -38,6 +38,25 @@ def test_two_workers_give_the_same_records_as_one(run, folder):
     assert parallel == [(r["identity"], r["accuracy"], r["curve"]) for r in records(folder)]
 
 
+def test_two_runs_at_once_share_the_trainings_and_both_have_their_records(folder):
+    """One trains what the other waits for; neither takes the other's list for its own."""
+    (folder / "other.py").write_text(LINEAR)
+    command = [sys.executable, "-m", "pytest", *FAST, ISOLATED, "-p", "no:cacheprovider"]
+    runs = [
+        subprocess.Popen([*command, *models], cwd=folder, stdout=subprocess.PIPE, text=True)
+        for models in (
+            ("--selectiv-model=linear.py", "--selectiv-model=other.py"),
+            ("--selectiv-model=linear.py",),
+        )
+    ]
+    said = [process.communicate(timeout=120)[0] for process in runs]
+    assert [process.returncode for process in runs] == [0, 0], said
+    assert sum("trained 2" in text or "trained 1" in text for text in said) >= 1
+    assert sum(text.count("trained 1") + 2 * text.count("trained 2") for text in said) == 2
+    assert len(records(folder)) == 2
+    assert not list((folder / ".selectivbench/records/session").glob("run-*"))
+
+
 def test_a_selected_case_under_xdist(run):
     result = run("-n", "2", "--selectiv-seeds=1,2", "linear.py::selective_copy-v1[seed2]",
                  subprocess=True)  # fmt: skip

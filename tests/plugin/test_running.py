@@ -209,6 +209,17 @@ def test_a_missing_record_makes_a_green_run_fail(run, folder):
     result.stdout.fnmatch_lines(["no record: linear.py::selective_copy-v1?seed1?"])
 
 
+def test_a_manifest_of_another_run_is_not_this_runs(run, folder):
+    (folder / "conftest.py").write_text(
+        "import pathlib, pytest\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_sessionfinish():\n"
+        "    path = pathlib.Path('.selectivbench/records/session/manifest.json')\n"
+        '    path.write_text(\'{"other.py::x": "still-running"}\')\n'
+    )
+    assert run().ret == pytest.ExitCode.OK
+
+
 def test_options_in_the_ini_file(run, folder):
     (folder / "pytest.ini").write_text("[pytest]\nselectiv_seeds = 3\nselectiv_out = kept\n")
     run().assert_outcomes(passed=1)

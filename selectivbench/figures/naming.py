@@ -1,0 +1,63 @@
+"""What figures call a record, in which order they stand, and which may stand beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from selectivbench.errors import UsageError, explain
+from selectivbench.record import Record
+from selectivbench.tasks import TASKS
+
+
+def trainings(records: Sequence[Record]) -> list[Record]:
+    """Without the records whose training is another task's, where that is there: one curve, once."""
+    borrowed = {task.id: task.trains_on for task in TASKS if task.trains_on != task.id}
+    there = {(r.identity.task, r.identity.entry, r.identity.seed) for r in records}
+
+    def shown_elsewhere(r: Record) -> bool:
+        who = r.identity
+        return (borrowed.get(who.task), who.entry, who.seed) in there
+
+    return [r for r in records if not shown_elsewhere(r)]
+
+
+def panel_order(title: str) -> tuple[int, str, int]:
+    """Panels in the order of the registry, amb8 before amb12."""
+    name, _, variant = title.partition(", ")
+    plain = name.rpartition(" v")[0] if name[-1:].isdecimal() else name
+    names = [task.name.replace("_", " ") for task in TASKS]
+    number = variant[len(variant.rstrip("0123456789")) :]
+    return names.index(plain) if plain in names else len(names), name, int(number or 0)
+
+
+def distinct(records: Sequence[Record]) -> Sequence[Record]:
+    """The records, of which no two are of the same case: their mean would be of nothing."""
+    seen: dict[tuple[object, ...], Record] = {}
+    for r in records:
+        who = r.identity
+        case = (who.entry, who.task, who.variant, who.profile, who.seed, who.device_class)
+        if case in seen:
+            got = f"two of {who.entry} on {task_of(r)}, seed {who.seed}"
+            raise UsageError(explain("records", got, "one of each case", "give one run's records"))
+        seen[case] = r
+    return records
+
+
+def task_of(record: Record) -> str:
+    """Panel title: the task, a version after the first, and a variant worth the name."""
+    variant = record.identity.variant
+    return task_title(record) if variant == "base" else f"{task_title(record)}, {variant}"
+
+
+def task_title(record: Record) -> str:
+    name, _, version = record.identity.task.rpartition("-v")
+    return name.replace("_", " ") + (f" v{version}" if version != "1" else "")
+
+
+def metric_of(records: Sequence[Record]) -> str:
+    return " or ".join(dict.fromkeys(r.metric.replace("_kl", " KL") for r in records))
+
+
+def where_of(records: Sequence[Record]) -> str:
+    places = dict.fromkeys(f"{r.identity.profile}, {r.identity.device_class}" for r in records)
+    return f" ({'; '.join(places)})"
