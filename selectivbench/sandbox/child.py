@@ -6,6 +6,7 @@ It never imports tasks, seeds or oracle, and answers frame by frame; a failure i
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import sys
 import traceback
@@ -153,7 +154,7 @@ class Session:
         forward = partial(self.trainer.predict, self._inputs(frame))
         signals, logits = listen(self.trainer.model, forward, self.own_probe)
         meta, arrays = packed(signals)
-        self.channel.send("signals", meta, logits=logits, **arrays)
+        self.channel.send("signals", meta, math.inf, logits=logits, **arrays)
 
     def _steer(self, frame: Frame) -> None:
         import torch

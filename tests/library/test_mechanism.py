@@ -311,7 +311,7 @@ def test_attention_is_shown_by_kind_and_distance(launcher: InProcess) -> None:
 
 def test_another_evaluation_of_a_training_is_probed_on_its_own_data(launcher: InProcess) -> None:
     found = probed(launcher, "gru", task="gap_extrapolation")
-    assert (found.task, found.split) == ("gap_extrapolation-v1", "test-gap10")
+    assert (found.task, found.split) == (get_task("gap_extrapolation").id, "test-gap10")
     assert set(found.signals[0].kinds) <= {"symbol", "noise", "end"}
 
 
