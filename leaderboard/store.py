@@ -18,6 +18,8 @@ GUARDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Isolation that the mark asks for; on CUDA namespaces are not asked for."""
 LARGEST_SOURCE = 2**20
+AUDIT = "audit.json"
+"""What an audit leaves beside its records, whose seeds give the salt's secret away."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ def add(paths: Iterable[Path], results: Path, verified: bool = False) -> Added:
 
 def _records(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
+        if (path / AUDIT).is_file():
+            remedy = "give --audit FILE: it takes in the gaps and keeps the seeds secret"
+            raise UsageError(
+                explain("records", f"the audit's own folder {path}", "public ones", remedy)
+            )
         if path.is_dir():
             yield from record_files(path)
         elif path.exists():

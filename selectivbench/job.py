@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from selectivbench import machine
@@ -13,6 +13,7 @@ from selectivbench.sandbox.orders import Order
 from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
+from selectivbench.tasks.shortened import Shortened
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,26 @@ class Job:
         """Model size and budget, with the submission's own rate where it declares one."""
         plan = self.profile.plan(self.tasks[0].name, self.steps)
         lr = self.submission.train.get("lr", plan.budget.lr)
-        return replace(plan, budget=replace(plan.budget, lr=lr))
+        dtype = self.submission.dtype if self._own_dtype else None
+        return Plan(replace(plan.model, dtype=dtype), replace(plan.budget, lr=lr))
+
+    @property
+    def _own_dtype(self) -> bool:
+        """fla's kernels of the delta rule take no float32 on CUDA; on a CPU all is float32."""
+        return self.profile.own_dtype and self.device.kind == "cuda"
 
     def dataset(self, task: Task) -> Dataset:
         """The data of one of the tasks."""
-        return task.dataset(self.profile.name, self.variant, self.seed)
+        data = task.dataset(self.profile.name, self.variant, self.seed)
+        held_out = self.plan.budget.held_out
+        return data if held_out is None else Shortened(data, held_out)
 
     @property
     def budget(self) -> dict[str, Any]:
         """What the record says of model and budget; its digest is part of the identity."""
-        facts = self.plan.facts()
+        facts: dict[str, Any] = self.plan.facts()
+        if self.profile.early is not None:
+            facts["early"] = asdict(self.profile.early)
         return facts if self.custom is None else {**facts, "custom": True}
 
     def identity(self, task: Task) -> Identity:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -37,6 +37,7 @@ class Budget:
     lr is the default that a submission's TRAIN may replace; deadline is in seconds for the whole fit.
     validations: how often, evenly spread, the validation split is predicted for the learning curve.
     samples: training samples that are used, the first ones; None for all.
+    held_out: samples of each other split that are used, the first ones; None for all.
     """
 
     steps: int
@@ -47,6 +48,7 @@ class Budget:
     deadline: float
     clip: float = 1.0
     samples: int | None = None
+    held_out: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,44 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class EarlyStop:
+    """A training may end once so many validations in a row scored within ``within`` of 1.
+
+    Equal for all entries, and blind to the test data: it looks at validation scores alone.
+
+    >>> [EarlyStop(0.01, 2).holds(scores) for scores in ([0.995], [0.995, 1.0], [0.995, 0.9, 1.0])]
+    [False, True, False]
+    """
+
+    within: float
+    validations: int
+
+    def holds(self, scores: Sequence[float]) -> bool:
+        """Whether the training is over after these validations."""
+        last = scores[-self.validations :]
+        return len(last) == self.validations and min(last) >= 1 - self.within
+
+
+@dataclass(frozen=True)
+class TimingSize:
+    """What ``--selectiv-timing`` measures: each length in batches of about ``tokens`` tokens.
+
+    decoders: sequences that are decoded at once. rounds, least: how often, and how many seconds each
+    round lasts at least.
+    """
+
+    lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
+    tokens: int = 8_192
+    decoders: int = 8
+    rounds: int = 9
+    least: float = 0.05
+
+    def batch(self, what: str, length: int) -> int:
+        """Sequences of one batch."""
+        return self.decoders if what == "decode" else max(1, self.tokens // length)
+
+
+@dataclass(frozen=True)
 class Profile:
     """A named set of plans, by task name; tasks that are not listed have ``default_plan``."""
 
@@ -84,6 +124,14 @@ class Profile:
     apart: bool = False
     """Predict in a second process, which gets the trained state and no training data: nothing can
     be learnt from test inputs, and nothing lives on outside the state."""
+    rehearsal: int | None = None
+    """Held-out samples for each step of a cut budget, so that a rehearsal costs what its steps cost;
+    None for all."""
+    own_dtype: bool = False
+    """The dtype that a submission's TRAIN declares holds on CUDA: the published runs differ in it."""
+    timing: TimingSize = TimingSize()
+    early: EarlyStop | None = None
+    """When a training may end before its budget does; part of a record's budget where there is one."""
 
     def plan(self, task: str, steps: int | None = None) -> Plan:
         """The plan of a task name; ``steps`` cuts the budget (its warm-up is cut along)."""
@@ -95,7 +143,10 @@ class Profile:
             raise UsageError(explain("steps", steps, allowed))
         warmup = min(plan.budget.warmup, steps // 2)
         validations = min(plan.budget.validations, steps)
-        cut = replace(plan.budget, steps=steps, warmup=warmup, validations=validations)
+        held_out = self.rehearsal and steps * self.rehearsal
+        cut = replace(
+            plan.budget, steps=steps, warmup=warmup, validations=validations, held_out=held_out
+        )
         return replace(plan, budget=cut)
 
 
@@ -118,10 +169,14 @@ _SMOKE = Plan(_square(32, 2, 2), Budget(20, 32, 1e-2, 2, validations=2, deadline
 _LITE = Plan(_square(48, 2, 3), Budget(700, 64, 1e-2, 50, validations=4, deadline=1_200))
 _LITE_COPY = Plan(_square(48, 2, 3), Budget(1_200, 64, 3e-3, 50, validations=6, deadline=1_200))
 
+# As published (SelectivBench, one configuration of its grids; sweeps have the others): the best of a
+# sweep's rates and warm-ups is chosen on validation data. Sequences are seen once, 64 at a time, and
+# validated every 5,000. Distractors ran with the smaller state.
 _PAPER = Plan(
     ModelSize(256, 8, 4, block_budget=0, dropout=0.2, post_norm=True),
     Budget(3_125, 64, 1e-3, 476, validations=40, deadline=86_400),
 )
+_PAPER_DISTRACTORS = replace(_PAPER, model=replace(_PAPER.model, d_state=64))
 _PAPER_COPY = Plan(
     _square(48, 2, 3), Budget(2_048, 128, 3e-3, 100, validations=32, deadline=86_400)
 )
@@ -130,7 +185,14 @@ _LITE_MINUTES = {"selective_copy": 0.7, "noisy_gaps": 0.9, "distractors": 0.3, "
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
-        "smoke": Profile("smoke", (1,), _CONFORMANCE_TASKS, _SMOKE, conformance=True),
+        "smoke": Profile(
+            "smoke",
+            (1,),
+            _CONFORMANCE_TASKS,
+            _SMOKE,
+            conformance=True,
+            timing=TimingSize((16, 32, 64), tokens=256, decoders=2, rounds=3, least=0.001),
+        ),
         "lite": Profile(
             "lite",
             (1, 2, 3),
@@ -145,8 +207,12 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             (1, 2, 3, 4),
             _DEFAULT_TASKS,
             _PAPER,
-            MappingProxyType({"selective_copy": _PAPER_COPY}),
+            MappingProxyType({"selective_copy": _PAPER_COPY, "distractors": _PAPER_DISTRACTORS}),
             apart=True,
+            rehearsal=4,
+            own_dtype=True,
+            timing=TimingSize(tuple(64 << i for i in range(9)), tokens=32_768),
+            early=EarlyStop(within=0.002, validations=3),
         ),
     }
 )

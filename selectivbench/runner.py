@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from types import MappingProxyType
 
 import numpy as np
 
-from selectivbench import machine
+from selectivbench import machine, yardsticks
 from selectivbench.checkpoints import UNKEPT, Progress
 from selectivbench.checks import check_size, trained_state
 from selectivbench.dialogue import evaluate, fit, pace
@@ -19,7 +18,7 @@ from selectivbench.errors import ChildError
 from selectivbench.job import Job, order_of
 from selectivbench.metrics import score
 from selectivbench.record import Entry, Evaluation, Point, Record, Tracker
-from selectivbench.sandbox.controller import Child, opened
+from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.states import State
 from selectivbench.saved import Saved, SavedModels
@@ -53,10 +52,11 @@ def run(
     try:
         with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
-            given = data[job.tasks[0]], job.plan, job.seed, tracker, progress
+            given = data[job.tasks[0]], job.plan, job.seed, tracker, progress, job.profile.early
             curve = timed(lambda: fit(child, *given))
             clock.lap("fit")
-            draft = replace(draft, curve=curve, pieces=child.pieces)
+            stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
+            draft = replace(draft, curve=curve, stopped_at=stopped, pieces=child.pieces)
             state = trained_state(child) if job.profile.apart or models else None
             if state is not None:
                 draft = replace(draft, saved_numbers=state.numbers)
@@ -66,7 +66,7 @@ def run(
         if job.profile.apart and state is not None:
             figures = _examined_apart(job, launcher, data, state)
         clock.lap("evaluate")
-        clock.seconds |= own | _yardstick(job, launcher, data)
+        clock.seconds |= own | _yardstick(job, launcher, data, own)
     except ChildError as error:
         draft = replace(draft, status=error.status, cause=str(error))
         figures = {}
@@ -105,20 +105,23 @@ def _keep(models: SavedModels | None, state: State, training: Record) -> None:
 
 
 def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, float]:
-    """Seconds of a step and of a prediction; conformance is not about speed."""
-    if job.profile.conformance:
+    """Seconds of a step and of a prediction; conformance and rehearsals are not about speed."""
+    if job.profile.conformance or job.plan.budget.held_out is not None:
         return {}
     return dict(pace(child, data[job.tasks[0]], job.plan, job.seed))
 
 
-def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> dict[str, float]:
+def _yardstick(
+    job: Job, launcher: Launcher, data: Mapping[Task, Dataset], own: Mapping[str, float]
+) -> dict[str, float]:
     """The same two times of the reference layer, ``reference_step`` and ``reference_predict``.
 
-    Nothing where its child fails: that is no failure of the submission, whose figures stand.
+    Nothing where the entry has none of its ``own`` to compare, or sizes of its own. Nothing where the
+    yardstick's child fails either: that is no failure of the submission, whose figures stand.
     """
-    if job.profile.conformance:
+    if job.custom is not None or not own:
         return {}
-    source = files("selectivbench").joinpath("yardstick.py").read_text(encoding="utf-8")
+    source = yardsticks.source("LSTM")
     order = replace(
         order_of(job, data), entry="yardstick", origin="yardstick.py", source=source, kind="mixer"
     )
@@ -132,7 +135,8 @@ def _yardstick(job: Job, launcher: Launcher, data: Mapping[Task, Dataset]) -> di
 def _examined(
     job: Job, child: Child, data: Mapping[Task, Dataset]
 ) -> dict[Task, tuple[Evaluation, ...]]:
-    return {task: evaluate(child, data[task]) for task in job.tasks}
+    deadline = max(PREDICT_DEADLINE, job.plan.budget.deadline)
+    return {task: evaluate(child, data[task], deadline) for task in job.tasks}
 
 
 def _examined_apart(
@@ -210,8 +214,18 @@ def _finished(
         ceiling=ceiling,
         metric=job.dataset(task).metric,
         score=score(accuracy, floor, ceiling),
+        validation=_validation(job, task, draft.curve),
     )
     return conforming(record) if job.profile.conformance else judge(record)
+
+
+def _validation(job: Job, task: Task, curve: tuple[Point, ...]) -> Evaluation | None:
+    """The last validation with its floor and ceiling; a borrowed training's are not the task's."""
+    accuracies = [point.accuracy for point in curve if point.accuracy is not None]
+    if task is not job.tasks[0] or not accuracies:
+        return None
+    levels = job.dataset(task).levels("validation")
+    return Evaluation("validation", accuracies[-1], levels.floor, levels.ceiling)
 
 
 class _Clock:

@@ -54,6 +54,7 @@ AXES: Mapping[str, Axis] = MappingProxyType(
         "steps": Axis(True, 1, 10**9, "updates; more than one pass over the data shuffles it"),
         "batch_size": Axis(True, 1, LARGEST, "sequences in an update"),
         "dataset_size": Axis(True, 1, 10**9, "training sequences that are used"),
+        "held_out": Axis(True, 1, 10**9, "sequences of every other split that are used"),
     }
 )
 """The sizes that may be given, by name."""
@@ -138,6 +139,7 @@ def _budget(plan: Plan, numbers: Mapping[str, int | float]) -> Budget:
         validations=min(budget.validations, steps),
         deadline=DEADLINE,
         samples=samples,
+        held_out=_whole(numbers, "held_out", budget.held_out),
     )
 
 

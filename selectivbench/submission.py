@@ -17,6 +17,8 @@ LITERALS = ("NAME", "PAPER", "AUTHORS", "TAGS", "TRAIN", "EXPECTED_FAIL")
 FUNCTIONS = ("Mixer", "Model", "state_size", "probe")
 TRAIN_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({"lr": (1e-5, 1e-1)})
 """Hyper-parameters that a file may declare, with their bounds (both allowed)."""
+DTYPES = ("float32", "bfloat16")
+"""What TRAIN's ``dtype`` may be; only the paper profile heeds it."""
 LARGEST_FILE = 256 * 1024
 
 
@@ -33,6 +35,8 @@ class Submission:
     authors: str = ""
     tags: tuple[str, ...] = ()
     train: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    dtype: str | None = None
+    """bfloat16, or None for float32."""
     expected_fail: tuple[str, ...] = ()
     imports: frozenset[str] = frozenset()
     """Top-level packages that the file imports; the sandbox loads the slow ones ahead."""
@@ -68,6 +72,8 @@ def load(path: Path) -> Submission:
     names = _top_level(tree)
     _refuse_misspelt(path, names)
     literals = _literals(path, tree)
+    train = dict(literals.get("TRAIN", {}))
+    dtype = train.pop("dtype", "float32")
     return Submission(
         id=path.stem,
         path=path,
@@ -77,7 +83,8 @@ def load(path: Path) -> Submission:
         paper=literals.get("PAPER", ""),
         authors=literals.get("AUTHORS", ""),
         tags=tuple(literals.get("TAGS", ())),
-        train=MappingProxyType(dict(literals.get("TRAIN", {}))),
+        train=MappingProxyType(train),
+        dtype=None if dtype == "float32" else dtype,
         expected_fail=tuple(literals.get("EXPECTED_FAIL", ())),
         imports=_imports(tree),
     )
@@ -195,9 +202,14 @@ def _check_literal(path: Path, name: str, value: object) -> None:
 def _check_train(path: Path, value: object) -> None:
     if not isinstance(value, dict):
         raise SubmissionError(explain(f"{path}: TRAIN", value, 'a dict such as {"lr": 3e-3}'))
+    if (dtype := value.get("dtype", DTYPES[0])) not in DTYPES:
+        raise SubmissionError(explain(f"{path}: TRAIN['dtype']", dtype, near(str(dtype), DTYPES)))
     for key, number in value.items():
+        if key == "dtype":
+            continue
         if key not in TRAIN_BOUNDS:
-            raise SubmissionError(explain(f"{path}: TRAIN key", key, near(str(key), TRAIN_BOUNDS)))
+            known = near(str(key), (*TRAIN_BOUNDS, "dtype"))
+            raise SubmissionError(explain(f"{path}: TRAIN key", key, known))
         low, high = TRAIN_BOUNDS[key]
         if (
             isinstance(number, bool)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from selectivbench import __version__, catalogue, template
 from selectivbench.cli import (
+    anatomy,
     audit,
     data,
     evidence,
     lr_curve,
+    overhead,
     plot,
     probe,
     sweep,
@@ -28,7 +30,9 @@ FAMILIES = (
     probe,
     audit,
     evidence,
+    overhead,
     plot,
+    anatomy,
 )
 """One file for each family of commands; its ``add`` registers them."""
 

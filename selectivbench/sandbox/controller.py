@@ -54,6 +54,16 @@ class Built:
     state_size: int | None
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a child says of one round: seconds that the device was busy, bytes at the peak, bytes that
+    one sequence carries from step to step."""
+
+    busy: float
+    memory: int | None
+    state_bytes: int | None
+
+
 class Child:
     """A conversation with one child that has its order."""
 
@@ -148,6 +158,27 @@ class Child:
         if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
             raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
         return State.read(raw)
+
+    def begin_workload(self, load: Mapping[str, Any]) -> str:
+        """Have a workload made; the reason why not, where the layer has no way to do it."""
+        self._process.channel.send("workload", load)
+        return printable(str(self._answer("ready").meta.get("cannot") or ""))[-LONGEST_TEXT:]
+
+    def refill(self, repeats: int) -> None:
+        """Let it get ready for a round of so many repeats."""
+        self._process.channel.send("refill", {"repeats": repeats})
+        self._answer("ready")
+
+    def work(self, repeats: int) -> Work:
+        """One round, and what the child says of it."""
+        self._process.channel.send("work", {"repeats": repeats})
+        meta = self._answer("worked").meta
+        busy, memory, state = (meta.get(name) for name in ("busy", "memory", "state_bytes"))
+        if not (type(busy) is float and 0 < busy < math.inf):
+            raise ProtocolError(explain("worked", dict(meta), "busy seconds, more than 0"))
+        if not all(value is None or _whole(value) for value in (memory, state)):
+            raise ProtocolError(explain("worked", dict(meta), "whole numbers of bytes, 0 or more"))
+        return Work(busy, memory, state)
 
     def together(self, send: Callable[[], None], receive: Callable[[], Any]) -> Any:
         """Send from a second thread while answers are read here, so that both sides keep busy."""

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "steps": ("budget", "steps", 500),
     "batch_size": ("budget", "batch_size", 16),
     "dataset_size": ("budget", "samples", 4_096),
+    "held_out": ("budget", "held_out", 8),
 }
 
 

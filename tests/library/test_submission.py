@@ -126,7 +126,7 @@ def test_a_good_file(file: Path, text: str, kind: str) -> None:
         (MIXER + "TRAIN = 3", "TRAIN: got 3, allowed: a dict"),
         (MIXER + "TRAIN = {'lrr': 1e-3}", r"TRAIN key: got 'lrr'.*did you mean 'lr'\?"),
         (MIXER + "TRAIN = {1: 1e-3}", "TRAIN key: got 1"),
-        (MIXER + "TRAIN = {'steps': 9}", "TRAIN key: got 'steps', allowed: lr"),
+        (MIXER + "TRAIN = {'steps': 9}", "TRAIN key: got 'steps', allowed: dtype, lr"),
         (MIXER + "TRAIN = {'lr': 0.2}", r"TRAIN\['lr'\]: got 0\.2, allowed: 1e-05 to 0\.1"),
         (MIXER + "TRAIN = {'lr': 0}", "TRAIN"),
         (MIXER + "TRAIN = {'lr': -1e-3}", "TRAIN"),
@@ -134,6 +134,8 @@ def test_a_good_file(file: Path, text: str, kind: str) -> None:
         (MIXER + "TRAIN = {'lr': '1e-3'}", "TRAIN"),
         (MIXER + "TRAIN = {'lr': True}", "TRAIN"),
         (MIXER + "TRAIN = {'lr': None}", "TRAIN"),
+        (MIXER + "TRAIN = {'dtype': 'bfloat'}", r"TRAIN\['dtype'\]: got 'bfloat'.*'bfloat16'"),
+        (MIXER + "TRAIN = {'dtype': [16]}", r"TRAIN\['dtype'\]: got \[16\]"),
     ],
 )
 def test_a_bad_file_gets_its_reason(file: Path, text: str, words: str) -> None:
