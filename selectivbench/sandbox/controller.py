@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -28,10 +24,11 @@ from selectivbench.errors import (
     explain,
 )
 from selectivbench.sandbox.exits import UNWATCHED, Exit
+from selectivbench.sandbox.folders import own_folder
 from selectivbench.sandbox.launch import Launcher, Process
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Frame
-from selectivbench.sandbox.states import State, largest
+from selectivbench.sandbox.states import State, largest, usual
 from selectivbench.signals import Signal, unpacked
 
 Logits = NDArray[np.float32]
@@ -67,8 +64,8 @@ class Work:
 class Child:
     """A conversation with one child that has its order."""
 
-    def __init__(self, process: Process, n_classes: int) -> None:
-        self._process, self._n_classes = process, n_classes
+    def __init__(self, process: Process, n_classes: int, ordered: int = 0) -> None:
+        self._process, self._n_classes, self._ordered = process, n_classes, ordered
         self.built = Built(0, False, None)
         self.entered: Mapping[str, Any] = {}
         self.exit: Exit | None = None
@@ -154,7 +151,9 @@ class Child:
         self._send("resume", state=checkpoint.raw)
 
     def _state(self) -> State:
-        raw = self._answer("state", largest(self.built.parameters)).arrays.get("state")
+        raw = self._answer("state", largest(self.built.parameters, self._ordered)).arrays.get(
+            "state"
+        )
         if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
             raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
         return State.read(raw)
@@ -253,8 +252,8 @@ def _whole(value: Any) -> TypeGuard[int]:
 def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
     """A child that has built its model; everything it started is gone at the end."""
     process = launcher.start()
-    child = Child(process, order.n_classes)
-    with _folder(launcher, process.user) as folder:
+    child = Child(process, order.n_classes, usual(order.size))
+    with own_folder(launcher.isolation.level, process.user) as folder:
         place = replace(order, folder=folder, level=launcher.isolation.level, user=process.user)
         try:
             child.start(place)
@@ -268,31 +267,6 @@ def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
                 child.exit = process.end()
         if child.exit is UNWATCHED:
             raise _explained(ChildCrashed(str(child.exit)), child)
-
-
-@contextmanager
-def _folder(launcher: Launcher, user: int | None) -> Iterator[str]:
-    """An empty folder that is the child's alone, gone afterwards; none for a thread."""
-    if not launcher.isolation.level:
-        yield ""
-        return
-    folder = tempfile.mkdtemp(prefix="selectiv-")
-    if user is not None:
-        os.chown(folder, user, user)
-    try:
-        yield folder
-    finally:
-        sweep(folder)
-
-
-def sweep(folder: str) -> None:
-    """Remove a folder that a stranger filled: closed folders and endless depth are no obstacle."""
-    try:
-        shutil.rmtree(folder)
-    except (OSError, RecursionError):
-        quiet = {"stderr": subprocess.DEVNULL, "check": False}
-        subprocess.run(["chmod", "-R", "u+rwX", folder], **quiet)  # type: ignore[call-overload]
-        subprocess.run(["rm", "-rf", folder], **quiet)  # type: ignore[call-overload]
 
 
 def _explained(error: ChildError, child: Child) -> ChildError:
