@@ -19,12 +19,14 @@ from selectivbench.cli import (
     probe,
     sweep,
     train,
+    watch,
 )
 from selectivbench.errors import SelectivError
 
 FAMILIES = (
     data,
     train,
+    watch,
     lr_curve,
     sweep,
     probe,
