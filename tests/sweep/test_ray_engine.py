@@ -36,6 +36,7 @@ def cluster() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("RAY_AUTH_MODE", "disabled")  # or Ray writes a token into our home
         environment.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns of a change
+        environment.setenv("RAY_worker_niceness", "0")  # 15 starves them beside other work
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
         yield cluster
         cluster.shutdown()
@@ -124,6 +125,7 @@ def test_a_driver_that_is_killed_loses_what_was_running(cluster: Any, tmp_path: 
     assert set(runs_of(witness).values()) == {1}
 
 
+@pytest.mark.full
 def test_records_travel_to_the_driver_where_nodes_do_not_see_the_folder(
     cluster: Any, tmp_path: Path
 ) -> None:
