@@ -11,7 +11,7 @@ from pathlib import Path
 
 from selectivbench import thresholds
 from selectivbench.errors import EvidenceError, UsageError, explain
-from selectivbench.evidence.bars import Derivation, derive
+from selectivbench.evidence.bars import LEARNING, Derivation, derive
 from selectivbench.evidence.claims import Claim, claims
 from selectivbench.evidence.page import page
 from selectivbench.evidence.runs import Case, Runs
@@ -145,8 +145,10 @@ def _bar(bar: Bar, derived: Derivation) -> Bar:
 def sentence(derived: Derivation) -> str:
     """The derivation in words, for whoever reads the file."""
     worst, best = derived.worst, derived.best
-    return (
-        f"midpoint of {worst.entry} {worst.mean:.3f} (lowest selective mean) and {best.entry} "
-        f"{best.mean:.3f} (highest non-selective mean); sigma over {derived.runs} runs; "
-        f"apart by {derived.separation:.1f} sigma"
+    groups = (
+        f"{worst.entry} {worst.mean:.3f} (lowest selective mean) and {best.entry} {best.mean:.3f} "
+        f"(highest non-selective one), {derived.separation:.1f} sigma apart over {derived.runs} runs"
     )
+    if derived.separates:
+        return f"midpoint of {groups}"
+    return f"for learning at all, {LEARNING:g} sigma below the first; does not separate {groups}"

@@ -131,8 +131,25 @@ class TestBars:
         assert copy.runs == 20
         assert gaps.best.entry == "linear_attention"
         assert gaps.separation < 0
-        assert "s4d seed 1" not in gaps.wrong
-        assert "mamba seed 1" in gaps.wrong
+        assert not gaps.separates
+        assert gaps.bar == pytest.approx(
+            0.90 - 3 * gaps.sigma
+        )  # for learning at all, below Mamba's
+        assert gaps.wrong == ()
+
+    def test_a_run_on_the_wrong_side_is_named(self, made: Make) -> None:
+        runs = all_references(made, LITE_GAPS, SEPARATE)
+        unlucky = made("mamba", LITE_GAPS, 3, 0.76, created="2027-01-01T00:00:00+00:00")
+        derived = bars.derive(Runs.of([*runs.records.values(), unlucky]), LITE_GAPS)
+        assert derived is not None
+        assert derived.separates
+        assert derived.bar == pytest.approx(0.775)
+        assert derived.wrong == ("mamba seed 3",)
+
+    def test_what_a_seed_gives_to_all_is_taken_out_of_the_paired_figure(self, made: Make) -> None:
+        derived = bars.derive(all_references(made, LITE_GAPS, SEPARATE), LITE_GAPS)
+        assert derived is not None
+        assert derived.paired == pytest.approx(0.2 / bars.LEAST_SIGMA)  # all moved alike
 
     def test_twenty_runs_are_needed(self, made: Make) -> None:
         runs = all_references(made, LITE_GAPS, SEPARATE)
