@@ -74,12 +74,12 @@ def gather(runs: Runs, frozen: Sequence[Bar] | None = None) -> Evidence:
     """Derive every bar anew; one that has too few runs stays as it is frozen, marked provisional."""
     bars = thresholds.bars() if frozen is None else frozen
     derived = [(bar, derive(runs, _case(bar))) for bar in bars]
+    found = tuple(_kept(bar) if d is None else _bar(bar, d) for bar, d in derived)
+    bar_of = {_case(bar): bar.bar for bar in found}.get
     return Evidence(
-        bars=tuple(
-            replace(bar, provisional=True) if d is None else _bar(bar, d) for bar, d in derived
-        ),
+        bars=found,
         derivations=tuple(d for _, d in derived if d is not None),
-        claims=claims(runs),
+        claims=claims(runs, bar_of),
     )
 
 
@@ -134,6 +134,10 @@ def _page_differs(evidence: Evidence, root: Path) -> Iterator[str]:
             return
     if len(there) != len(wanted):
         yield f"{path}: frozen {len(there)} lines, the records give {len(wanted)}"
+
+
+def _kept(bar: Bar) -> Bar:
+    return replace(bar, provisional=True)
 
 
 def _bar(bar: Bar, derived: Derivation) -> Bar:
