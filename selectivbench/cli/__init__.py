@@ -16,16 +16,20 @@ from selectivbench.cli import (
     lr_curve,
     overhead,
     plot,
+    probe,
     sweep,
     train,
+    watch,
 )
 from selectivbench.errors import SelectivError
 
 FAMILIES = (
     data,
     train,
+    watch,
     lr_curve,
     sweep,
+    probe,
     audit,
     evidence,
     overhead,
