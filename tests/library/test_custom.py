@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,8 +15,16 @@ from typing import Any
 import pytest
 
 from selectivbench import custom
+from selectivbench.checkpoints import Checkpoints
 from selectivbench.cli import main
-from selectivbench.custom import CHECKPOINTS, Place, Training, find_record, run_training
+from selectivbench.custom import (
+    CHECKPOINTS,
+    SESSION,
+    Place,
+    Training,
+    find_record,
+    run_training,
+)
 from selectivbench.errors import UsageError
 from selectivbench.record import Record
 from selectivbench.saved import FOLDER
@@ -75,6 +84,9 @@ def test_a_record_is_marked_and_has_no_verdict(training: Any, tmp_path: Path) ->
     assert find_record(asked, place(tmp_path)) == record
     assert run_training(asked, place(tmp_path)) == record  # done already
     assert not list((tmp_path / "out").glob(f"{CHECKPOINTS}/*"))
+    (events,) = (tmp_path / "out" / SESSION).glob("*.events.jsonl")
+    told = [json.loads(line)["event"] for line in events.read_text().splitlines()]
+    assert told == ["started", *["point"] * len(record.curve), "done", "ended"]
 
 
 def test_the_bar_of_a_profile_does_not_judge_it(a_record: Record, tmp_path: Path) -> None:
@@ -267,6 +279,20 @@ class Follower:
 
     def done(self, record: Record) -> None:
         assert record.custom is not None
+
+
+def test_a_sender_that_is_slow_to_decide_confuses_no_reader(
+    training: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hesitant(Checkpoints):
+        def due(self, step: int) -> bool:
+            time.sleep(0.7)
+            return super().due(step)
+
+    plain = run_training(training(steps=3), replace(place(tmp_path), out=tmp_path / "plain"))
+    monkeypatch.setattr(custom, "Checkpoints", Hesitant)
+    record = run_training(training(steps=3), place(tmp_path, every=0.0))
+    assert (record.cause, record.curve) == (plain.cause, plain.curve)
 
 
 def test_a_damaged_checkpoint_is_said_and_kept(training: Any, tmp_path: Path) -> None:
