@@ -16,7 +16,8 @@ from selectivbench.anatomy import Anatomy, merged
 from selectivbench.audited import Audited
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import Point, Record
-from selectivbench.thresholds import Bar, bar_for
+from selectivbench.store import TIMINGS
+from selectivbench.thresholds import Bar, bar_for, steps_to_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results"
 SOURCES = "sources"
 MANIFEST = "manifest.json"
-BESIDE = ("session", "validity", AUDITS)
+BESIDE = ("session", "validity", AUDITS, TIMINGS)
 """Folders beside the records whose files are none."""
 LARGEST_FILE = 4 * 2**20
 
@@ -42,6 +43,8 @@ class Case:
     path: Path
     sha: str
     moment: str
+    steps_to_bar: int | None = None
+    """See ``thresholds.steps_to_bar``; taken from the curve before it is let go."""
 
     def curve(self) -> tuple[Point, ...]:
         """The record's learning curve, read from the file again."""
@@ -156,7 +159,8 @@ def read(path: Path) -> Case:
         raise RecordError(explain("file name", path.name, f"{record.identity.stem}.json"))
     bare = tuple(replace(part, anatomy=None) for part in record.evaluations)
     slim = replace(record, curve=(), evaluations=bare)
-    return Case(slim, path, hashlib.sha256(data).hexdigest(), _utc(record.created))
+    sha = hashlib.sha256(data).hexdigest()
+    return Case(slim, path, sha, _utc(record.created), steps_to_bar(record))
 
 
 def judged(record: Record, bars: BarOf = bar_for) -> Record:

@@ -52,6 +52,8 @@ RECORD_COLUMNS: tuple[Column[Case], ...] = (
     Column("floor", "number", lambda c: c.record.floor, "best memoryless predictor"),
     Column("ceiling", "number", lambda c: c.record.ceiling, "Bayes filter"),
     Column("score", "number", lambda c: c.record.score, "(accuracy - floor) / (ceiling - floor)"),
+    Column("steps_to_bar", "integer", lambda c: c.steps_to_bar, "first validation at the bar"),
+    Column("stopped_at", "integer", lambda c: c.record.stopped_at, "step of an early end"),
     Column("parameters", "integer", lambda c: c.record.parameters, "trained numbers"),
     Column("oversize", "boolean", lambda c: c.record.oversize, "larger than the block budget"),
     Column("state_size", "integer", lambda c: c.record.state_size, "floats a layer and sequence"),

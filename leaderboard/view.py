@@ -33,7 +33,14 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        figure=figure, raw=raw, link=link, slug=slug, z=z, level=level, task_label=task_label
+        figure=figure,
+        raw=raw,
+        link=link,
+        slug=slug,
+        z=z,
+        level=level,
+        steps=steps,
+        task_label=task_label,
     )
     env.globals.update(csp=CSP)
     return env
@@ -100,6 +107,12 @@ def level(cell: Cell, name: str) -> float | None:
     """Mean floor or ceiling of the cell's seeds."""
     found = [value for c in cell.cases if (value := getattr(c.record, name)) is not None]
     return sum(found) / len(found) if found else None
+
+
+def steps(cell: Cell) -> str:
+    """Each seed's first validation at the bar, in the order of the seeds; "" where none has one."""
+    found = [c.steps_to_bar for c in cell.cases]
+    return ", ".join("–" if n is None else f"{n}" for n in found) if any(found) else ""
 
 
 def task_title(task: str) -> str:

@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 
-from pytest_selectivbench import options, summary
+from pytest_selectivbench import options, summary, timing_table
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
-from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus
+from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus, timing_path
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines, row_of
+from pytest_selectivbench.timings import PROPERTY as TIMED
 from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
+from selectivbench.timing import Timing
 
 
 class ActivePlugin:
@@ -39,6 +41,7 @@ class ActivePlugin:
         self.settings, self.plan, self.isolation = settings, plan, isolation
         self.only, self.worker = only, worker
         self.rows: dict[str, Row] = {}
+        self.timings: dict[str, Timing] = {}
 
     @classmethod
     def of(cls, config: pytest.Config) -> ActivePlugin:
@@ -91,7 +94,7 @@ class ActivePlugin:
         if not self.only:
             return
         kept = [item for item in items if item.nodeid.startswith(self.only)]
-        dropped = [item for item in items if item not in kept]
+        dropped = [item for item in items if not item.nodeid.startswith(self.only)]
         if not kept:
             raise pytest.UsageError(f"no case is called {', '.join(self.only)}")
         if dropped:
@@ -114,6 +117,10 @@ class ActivePlugin:
         row = row_of(report)
         if row is not None:
             self.rows[report.nodeid] = row
+        for name, stem in report.user_properties:
+            if name == TIMED:
+                path = timing_path(self.settings.out, str(stem))
+                self.timings[report.nodeid] = Timing.from_json(path.read_text(encoding="utf-8"))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -135,9 +142,11 @@ class ActivePlugin:
             terminalreporter.section("SelectivBench")
             for line in summary.table(found, summary.reference_records()):
                 terminalreporter.write_line(line)
-            for line in (*summary.curves(found), *summary.reasons(found)):
+            for line in (*summary.curves(found), *summary.needed(found), *summary.reasons(found)):
                 terminalreporter.write_line(line)
             terminalreporter.write_line(f"records: {self.settings.out}")
+        for line in timing_table.table(self.timings.values()):
+            terminalreporter.write_line(line)
         for name in self._missing(config):
             terminalreporter.write_line(f"no record: {name}", red=True)
 

@@ -16,6 +16,7 @@ import pytest
 from pytest_selectivbench import bench
 from pytest_selectivbench.items import SubmissionItem
 from pytest_selectivbench.options import Settings
+from pytest_selectivbench.timings import TimingCase
 from pytest_selectivbench.validity import ValidityCase, wanted
 from selectivbench.errors import SelectivError, SubmissionError, UsageError, explain, near
 from selectivbench.machine import Device, resolve
@@ -23,6 +24,7 @@ from selectivbench.profiles import Profile, get_profile
 from selectivbench.runner import Job
 from selectivbench.submission import Submission, find_files, load
 from selectivbench.tasks import TASKS, Task, get_task
+from selectivbench.timing import WHAT, TimingJob
 
 BENCH = Path(bench.__file__)
 """The packaged bench module: what pytest is told to collect."""
@@ -40,6 +42,7 @@ class Plan:
     steps: int | None
     gate: bool
     validity: tuple[str, ...] = ()
+    timing: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
@@ -54,6 +57,7 @@ class Plan:
             steps=settings.steps,
             gate=settings.gate,
             validity=wanted(settings.validity, profile.conformance),
+            timing=settings.timing,
         )
         for task, _ in plan.chosen:  # an impossible number of steps is said now
             profile.plan(get_task(task.trains_on).name, settings.steps)
@@ -64,6 +68,12 @@ class Plan:
         for task, variant in self.chosen:
             for seed in self.seeds:
                 yield task, self.job(submission, task, variant, seed)
+
+    def timings(self, submission: Submission) -> Iterator[TimingJob]:
+        """Each workload at each length, where timing was asked for."""
+        for what in WHAT if self.timing else ():
+            for length in self.profile.timing.lengths:
+                yield TimingJob(submission, self.profile, self.device, what, length)
 
     def job(self, submission: Submission, task: Task, variant: str, seed: int) -> Job:
         """The training behind a case, with every task that is evaluated on it."""
@@ -127,11 +137,14 @@ class Entry(pytest.Collector):
             task, variant = self.plan.chosen[0]
             job = self.plan.job(submission, task, variant, self.plan.seeds[0])
             yield ValidityCase.of(self, job, check)
+        for timing in self.plan.timings(submission):
+            yield TimingCase.of(self, timing)
 
 
 class Case(SubmissionItem):
     """Train (or re-use) and judge one submission on one task with one seed."""
 
+    job: Job
     task: Task
     expected_fail: bool
     sentences = (bench.BelowBar, bench.CaseFailed, SelectivError)
@@ -140,7 +153,7 @@ class Case(SubmissionItem):
     def of(cls, parent: Entry, task: Task, job: Job) -> Case:
         """With its id, and the strict xfail where the submission expects to stay below the bar."""
         item: Case = cls.from_parent(parent, name=case_name(job, task), callobj=bench.judge_case)
-        item.task, item.job = task, job
+        item.submission, item.task, item.job = job.submission, task, job
         gated = parent.plan.gate and not job.profile.conformance
         item.expected_fail = gated and task.id in job.submission.expected_fail
         if item.expected_fail:

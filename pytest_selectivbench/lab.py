@@ -21,8 +21,9 @@ from selectivbench import runner
 from selectivbench.record import Finding, Point, Record, Tracker
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.saved import SavedModels
-from selectivbench.store import Found, RecordStore
+from selectivbench.store import TIMINGS, Found, RecordStore
 from selectivbench.tasks import Task
+from selectivbench.timing import Timing, TimingJob, time_layers
 from selectivbench.validity import Examination
 
 
@@ -96,6 +97,14 @@ class Lab:
             self._examinations[key] = Examination.of(job, launcher, others)
         return self._examinations[key]
 
+    def timing(self, job: TimingJob) -> Timing:
+        """Time a layer anew: a time is of the moment, so there is nothing to re-use."""
+        timing = time_layers(job, self.launchers.of(job.submission.imports))
+        path = timing_path(self.store.folder, job.stem)
+        path.parent.mkdir(exist_ok=True)
+        self.store.write_text(path, timing.to_json())
+        return timing
+
     def close(self) -> None:
         """End every launcher and its children."""
         self.launchers.close()
@@ -157,6 +166,11 @@ def spread_gpus(workerinput: dict[str, str] | None, device: str, gpus: int) -> N
     if workerinput and device == "cuda" and gpus > 1 and "CUDA_VISIBLE_DEVICES" not in os.environ:
         number = int("".join(filter(str.isdecimal, workerinput["workerid"])) or 0)
         os.environ["CUDA_VISIBLE_DEVICES"] = str(number % gpus)
+
+
+def timing_path(out: Path, stem: str) -> Path:
+    """Where the result of a timing case is kept, beside the records."""
+    return out / TIMINGS / f"{stem}.json"
 
 
 def manifest_path(out: Path) -> Path:

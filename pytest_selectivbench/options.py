@@ -28,6 +28,7 @@ FLAGS: tuple[tuple[str, str], ...] = (
     ("save", "keep the trained model of each training, in OUT/models"),
     ("from-saved", "evaluate kept models, train nothing"),
     ("rerun", "train again where a record could be re-used"),
+    ("timing", "time the layer too: training step, forward and decoding, at several lengths"),
     ("no-gate", "record a score below the bar, but do not fail for it"),
 )
 
@@ -49,6 +50,7 @@ class Settings:
     from_saved: bool
     rerun: bool
     gate: bool
+    timing: bool = False
 
 
 def add(parser: pytest.Parser) -> None:
@@ -87,6 +89,7 @@ def read(config: pytest.Config) -> Settings | None:
         from_saved=_value(config, "from_saved"),
         rerun=_value(config, "rerun"),
         gate=not _value(config, "no_gate"),
+        timing=_value(config, "timing"),
     )
 
 

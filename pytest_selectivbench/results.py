@@ -13,7 +13,7 @@ import pytest
 
 from selectivbench.metrics import score, z_score
 from selectivbench.record import Record
-from selectivbench.thresholds import bar_for
+from selectivbench.thresholds import bar_for, steps_to_bar
 
 PROPERTY = "selectivbench"
 """Name of the user property that carries a row; one JSON string, since xdist takes primitives only."""
@@ -51,6 +51,8 @@ class Row:
     expected_fail: bool
     splits: Mapping[str, float]
     """Score on each test split."""
+    steps_to_bar: int | None = None
+    """The first validation at the bar."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def row(outcome: Outcome, expected_fail: bool) -> dict[str, Any]:
         "ceiling": record.ceiling,
         "score": record.score,
         "seconds": record.seconds.get("fit", 0.0),
+        "steps_to_bar": steps_to_bar(record),
         "stem": identity.stem,
         "verb": "re-used" if outcome.reused else "evaluated" if record.from_saved else "trained",
         "reason": outcome.reason,

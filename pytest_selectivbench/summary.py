@@ -57,6 +57,18 @@ def curves(lines: Iterable[Line]) -> list[str]:
     return said
 
 
+def needed(lines: Iterable[Line]) -> list[str]:
+    """How much training each task took to its bar, by the validation scores of each seed."""
+    said = []
+    for line in lines:
+        steps = [row.steps_to_bar for row in line.rows]
+        if any(steps):
+            name = line.task if line.variant == "base" else f"{line.task}:{line.variant}"
+            by_seed = ", ".join("-" if step is None else str(step) for step in steps)
+            said.append(f"{line.entry} {name}: first validation at the bar: step {by_seed}")
+    return said
+
+
 def _held(line: Line) -> str:
     gaps = all(name.startswith("test-gap") for name in line.splits)
     if not gaps or line.bar is None:

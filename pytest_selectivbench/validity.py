@@ -23,6 +23,7 @@ class Invalid(Exception):
 class ValidityCase(SubmissionItem):
     """One check of one submission."""
 
+    job: Job
     check: str
     sentences = (Invalid, SelectivError)
 
@@ -31,7 +32,7 @@ class ValidityCase(SubmissionItem):
         """With its id."""
         name = f"validity-{check}[{get_task(TASK).id}]"
         item: ValidityCase = cls.from_parent(parent, name=name, callobj=hold_check)
-        item.job, item.check = job, check
+        item.submission, item.job, item.check = job.submission, job, check
         return item
 
 

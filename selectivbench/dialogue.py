@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -20,10 +21,11 @@ from selectivbench.batch import Batch
 from selectivbench.checkpoints import UNKEPT, Progress
 from selectivbench.errors import ProtocolError
 from selectivbench.metrics import divergence, element_guesses, finite
-from selectivbench.profiles import Plan
+from selectivbench.profiles import Budget, EarlyStop, Plan
 from selectivbench.record import Evaluation, Point, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, Logits
 from selectivbench.seeds import Stream
+from selectivbench.stopping import Gate
 from selectivbench.tasks.base import Dataset
 
 REPORTS = 20
@@ -40,46 +42,80 @@ def fit(
     seed: int,
     tracker: Tracker,
     progress: Progress = UNKEPT,
+    early: EarlyStop | None = None,
 ) -> tuple[Point, ...]:
     """Train a child on every batch of the budget; the learning curve is what comes back.
 
-    ``progress`` may hold an earlier part of the same training, which is then not done again.
+    ``progress`` may hold an earlier part of the same training, which is then not done again. With
+    ``early``, nothing is sent after a validation before its score is known, so that the number of
+    batches depends on scores and not on who was faster.
     """
-    budget = plan.budget
     begun = progress.resume(child)
-    done = begun[-1].step if begun else 0
-    validations = _evenly(budget.steps, budget.validations)
-    reports = validations | _evenly(budget.steps, REPORTS)  # a validation follows a report
+    training = _Training(child, plan.budget, progress, begun, Gate(early, data, begun))
     held_out = _exam(data, "validation")
-
-    def send() -> None:
-        size = budget.samples or data.sizes["train"]
-        order = batch_order(size, budget.batch_size, budget.steps, seed)
-        for step, indices in islice(enumerate(order, start=1), done, None):
-            child.train(data.batch("train", indices))
-            if step in reports:
-                child.report()
-            if step in validations:
-                held_out.ask(child)
-            if step in reports and progress.due(step):
-                child.ask_checkpoint()
-
-    def receive() -> tuple[Point, ...]:
-        points = list(begun)
-        for step in sorted(step for step in reports if step > done):
-            _, loss = child.progress()
-            if not math.isfinite(loss):
-                raise ProtocolError(f"the training loss is {loss} by step {step}.")
-            accuracy = held_out.mark(child).figure if step in validations else None
-            tracker.point(step, budget.steps, loss, accuracy)
-            points.append(Point(step, loss, accuracy))
-            if progress.was_due(step):
-                progress.keep(child.checkpoint(), points)
-        return tuple(points)
-
-    child.enter("fit", budget.deadline)
-    points: tuple[Point, ...] = child.together(send, receive)
+    child.enter("fit", plan.budget.deadline)
+    points: tuple[Point, ...] = child.together(
+        lambda: training.send(data, held_out, seed), lambda: training.receive(held_out, tracker)
+    )
     return points
+
+
+@dataclass(frozen=True, eq=False)
+class _Training:
+    """Both halves of a fit, which run at once: what is sent, and what comes back."""
+
+    child: Child
+    budget: Budget
+    progress: Progress
+    begun: tuple[Point, ...]
+    gate: Gate
+
+    @cached_property
+    def validations(self) -> frozenset[int]:
+        return _evenly(self.budget.steps, self.budget.validations)
+
+    @cached_property
+    def reports(self) -> frozenset[int]:
+        """A validation follows a report."""
+        return self.validations | _evenly(self.budget.steps, REPORTS)
+
+    @property
+    def left(self) -> range:
+        """The steps that are still to be done."""
+        done = self.begun[-1].step if self.begun else 0
+        return range(done + 1, 0 if self.gate.over else self.budget.steps + 1)
+
+    def send(self, data: Dataset, held_out: Exam, seed: int) -> None:
+        size = self.budget.samples or data.sizes["train"]
+        order = batch_order(size, self.budget.batch_size, self.budget.steps, seed)
+        left = self.left
+        for step, indices in zip(left, islice(order, left.start - 1, None), strict=False):
+            self.child.train(data.batch("train", indices))
+            if step in self.reports:
+                self.child.report()
+            if step in self.validations:
+                held_out.ask(self.child)
+                if self.gate.closes():
+                    return
+            if step in self.reports and self.progress.due(step):
+                self.child.ask_checkpoint()
+
+    def receive(self, held_out: Exam, tracker: Tracker) -> tuple[Point, ...]:
+        points = list(self.begun)
+        with self.gate:
+            for step in sorted(self.reports.intersection(self.left)):
+                _, loss = self.child.progress()
+                if not math.isfinite(loss):
+                    raise ProtocolError(f"the training loss is {loss} by step {step}.")
+                validated = step in self.validations
+                accuracy = held_out.mark(self.child).figure if validated else None
+                tracker.point(step, self.budget.steps, loss, accuracy)
+                points.append(Point(step, loss, accuracy))
+                if self.gate.judge(accuracy):
+                    break
+                if self.progress.was_due(step):
+                    self.progress.keep(self.child.checkpoint(), points)
+        return tuple(points)
 
 
 def pace(child: Child, data: Dataset, plan: Plan, seed: int) -> Mapping[str, float]:

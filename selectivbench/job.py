@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from selectivbench import machine
@@ -55,7 +55,9 @@ class Job:
     @property
     def budget(self) -> dict[str, Any]:
         """What the record says of model and budget; its digest is part of the identity."""
-        facts = self.plan.facts()
+        facts: dict[str, Any] = self.plan.facts()
+        if self.profile.early is not None:
+            facts["early"] = asdict(self.profile.early)
         return facts if self.custom is None else {**facts, "custom": True}
 
     def identity(self, task: Task) -> Identity:

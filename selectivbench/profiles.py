@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -71,6 +71,44 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class EarlyStop:
+    """A training may end once so many validations in a row scored within ``within`` of 1.
+
+    Equal for all entries, and blind to the test data: it looks at validation scores alone.
+
+    >>> [EarlyStop(0.01, 2).holds(scores) for scores in ([0.995], [0.995, 1.0], [0.995, 0.9, 1.0])]
+    [False, True, False]
+    """
+
+    within: float
+    validations: int
+
+    def holds(self, scores: Sequence[float]) -> bool:
+        """Whether the training is over after these validations."""
+        last = scores[-self.validations :]
+        return len(last) == self.validations and min(last) >= 1 - self.within
+
+
+@dataclass(frozen=True)
+class TimingSize:
+    """What ``--selectiv-timing`` measures: each length in batches of about ``tokens`` tokens.
+
+    decoders: sequences that are decoded at once. rounds, least: how often, and how many seconds each
+    round lasts at least.
+    """
+
+    lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
+    tokens: int = 8_192
+    decoders: int = 8
+    rounds: int = 9
+    least: float = 0.05
+
+    def batch(self, what: str, length: int) -> int:
+        """Sequences of one batch."""
+        return self.decoders if what == "decode" else max(1, self.tokens // length)
+
+
+@dataclass(frozen=True)
 class Profile:
     """A named set of plans, by task name; tasks that are not listed have ``default_plan``."""
 
@@ -91,6 +129,9 @@ class Profile:
     None for all."""
     own_dtype: bool = False
     """The dtype that a submission's TRAIN declares holds on CUDA: the published runs differ in it."""
+    timing: TimingSize = TimingSize()
+    early: EarlyStop | None = None
+    """When a training may end before its budget does; part of a record's budget where there is one."""
 
     def plan(self, task: str, steps: int | None = None) -> Plan:
         """The plan of a task name; ``steps`` cuts the budget (its warm-up is cut along)."""
@@ -144,7 +185,14 @@ _LITE_MINUTES = {"selective_copy": 0.7, "noisy_gaps": 0.9, "distractors": 0.3, "
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
-        "smoke": Profile("smoke", (1,), _CONFORMANCE_TASKS, _SMOKE, conformance=True),
+        "smoke": Profile(
+            "smoke",
+            (1,),
+            _CONFORMANCE_TASKS,
+            _SMOKE,
+            conformance=True,
+            timing=TimingSize((16, 32, 64), tokens=256, decoders=2, rounds=3, least=0.001),
+        ),
         "lite": Profile(
             "lite",
             (1, 2, 3),
@@ -163,6 +211,8 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             apart=True,
             rehearsal=4,
             own_dtype=True,
+            timing=TimingSize(tuple(64 << i for i in range(9)), tokens=32_768),
+            early=EarlyStop(within=0.002, validations=3),
         ),
     }
 )

@@ -136,6 +136,10 @@ class Record:
     score: float | None = None
     evaluations: tuple[Evaluation, ...] = ()
     curve: tuple[Point, ...] = ()
+    validation: Evaluation | None = None
+    """The last one, with the curve's floor and ceiling; None where another task's training is used."""
+    stopped_at: int | None = None
+    """The step at which the profile's rule ended the training early; None where it ran to its end."""
     parameters: int | None = None
     """As the harness counted them in the submission's process; compare ``saved_numbers``."""
     oversize: bool = False
@@ -192,6 +196,8 @@ class Record:
             data["entry"] = Entry(**_tuples(_known(data["entry"], Entry)))
             data["evaluations"] = tuple(map(_evaluation, data["evaluations"]))
             data["curve"] = tuple(Point(**p) for p in data["curve"])
+            if data.get("validation") is not None:
+                data["validation"] = Evaluation(**data["validation"])
             data["isolation_notes"] = tuple(data.get("isolation_notes", ()))
             data["validity"] = tuple(Finding(**f) for f in data.get("validity", ()))
             record = cls(**data)

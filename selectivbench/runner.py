@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from types import MappingProxyType
 
 import numpy as np
 
-from selectivbench import machine
+from selectivbench import machine, yardsticks
 from selectivbench.checkpoints import UNKEPT, Progress
 from selectivbench.checks import check_size, trained_state
 from selectivbench.dialogue import evaluate, fit, pace
@@ -53,10 +52,11 @@ def run(
     try:
         with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
-            given = data[job.tasks[0]], job.plan, job.seed, tracker, progress
+            given = data[job.tasks[0]], job.plan, job.seed, tracker, progress, job.profile.early
             curve = timed(lambda: fit(child, *given))
             clock.lap("fit")
-            draft = replace(draft, curve=curve, pieces=child.pieces)
+            stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
+            draft = replace(draft, curve=curve, stopped_at=stopped, pieces=child.pieces)
             state = trained_state(child) if job.profile.apart or models else None
             if state is not None:
                 draft = replace(draft, saved_numbers=state.numbers)
@@ -121,7 +121,7 @@ def _yardstick(
     """
     if job.custom is not None or not own:
         return {}
-    source = files("selectivbench").joinpath("yardstick.py").read_text(encoding="utf-8")
+    source = yardsticks.source("LSTM")
     order = replace(
         order_of(job, data), entry="yardstick", origin="yardstick.py", source=source, kind="mixer"
     )
@@ -214,8 +214,18 @@ def _finished(
         ceiling=ceiling,
         metric=job.dataset(task).metric,
         score=score(accuracy, floor, ceiling),
+        validation=_validation(job, task, draft.curve),
     )
     return conforming(record) if job.profile.conformance else judge(record)
+
+
+def _validation(job: Job, task: Task, curve: tuple[Point, ...]) -> Evaluation | None:
+    """The last validation with its floor and ceiling; a borrowed training's are not the task's."""
+    accuracies = [point.accuracy for point in curve if point.accuracy is not None]
+    if task is not job.tasks[0] or not accuracies:
+        return None
+    levels = job.dataset(task).levels("validation")
+    return Evaluation("validation", accuracies[-1], levels.floor, levels.ceiling)
 
 
 class _Clock:

@@ -21,6 +21,9 @@ from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import REUSED, Finding, Identity, Record, digest
 from selectivbench.thresholds import judge
 
+TIMINGS = "timings"
+"""The folder beside the records for what was timed."""
+
 
 @dataclass(frozen=True)
 class Found:

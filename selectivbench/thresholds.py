@@ -46,6 +46,26 @@ def bar_for(task: str, profile: str, variant: str) -> Bar | None:
     return None
 
 
+def steps_to_bar(record: Record) -> int | None:
+    """The first step whose validation score reaches today's bar: how much training a layer needs.
+
+    None where none did, where there is no bar, or where the curve's floor and ceiling are unknown.
+    Records from before they were kept have those of the test split, which is of the same kind where
+    it is the only one.
+    """
+    who = record.identity
+    bar = bar_for(who.task, who.profile, who.variant)
+    levels = record.validation
+    scored = [part for part in record.evaluations if part.scored]
+    if levels is None and [part.split for part in scored] == ["test"]:
+        levels = scored[0]
+    if bar is None or levels is None:
+        return None
+    wanted = levels.floor + bar.bar * (levels.ceiling - levels.floor)
+    reached = (p.step for p in record.curve if p.accuracy is not None and p.accuracy >= wanted)
+    return next(reached, None)
+
+
 def judge(record: Record) -> Record:
     """The record with its verdict from its findings and today's bars; other statuses stay.
 

@@ -39,6 +39,12 @@ class TrainConfig:
         return self.lr * 0.5 * (1 + math.cos(math.pi * progress))
 
 
+def adam(parameters: list[nn.Parameter], lr: float) -> torch.optim.Adam:
+    """The optimiser of every entry; fused where torch can."""
+    fused = not any(p.is_complex() for p in parameters)  # torch refuses the pair
+    return torch.optim.Adam(parameters, lr=lr, fused=fused)
+
+
 class Trainer:
     """A model with its optimiser; steps through batches and predicts.
 
@@ -59,8 +65,7 @@ class Trainer:
             self.model.to(self.dtype)
         self.n_classes, self.device = n_classes, device
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        fused = not any(p.is_complex() for p in self.parameters)  # torch refuses the pair
-        self.optimiser = torch.optim.Adam(self.parameters, lr=config.lr, fused=fused)
+        self.optimiser = adam(self.parameters, config.lr)
         self.steps_done, self.pieces = 0, 1
         self._losses: list[Tensor] = []
 

@@ -14,6 +14,7 @@ from selectivbench.cli import (
     data,
     evidence,
     lr_curve,
+    overhead,
     plot,
     sweep,
     train,
@@ -27,6 +28,7 @@ FAMILIES = (
     sweep,
     audit,
     evidence,
+    overhead,
     plot,
     anatomy,
 )

@@ -114,6 +114,9 @@ class Session:
             "load": self._load,
             "checkpoint": self._checkpoint,
             "resume": self._resume,
+            "workload": self._begin_workload,
+            "refill": self._refill,
+            "work": self._work,
         }
         if frame.kind == "finish":
             return False
@@ -141,6 +144,19 @@ class Session:
 
     def _resume(self, frame: Frame) -> None:
         self.trainer.resume(frame.arrays["state"])
+
+    def _begin_workload(self, frame: Frame) -> None:
+        from selectivbench.sandbox.working import Working
+
+        self.working = Working.begun(self.trainer.model, frame.meta, self.order.device)
+        self.channel.send("ready", {"cannot": self.working.cannot})
+
+    def _refill(self, frame: Frame) -> None:
+        self.working.refill(frame.meta["repeats"])
+        self.channel.send("ready")
+
+    def _work(self, frame: Frame) -> None:
+        self.channel.send("worked", self.working.work(frame.meta["repeats"]))
 
     def _inputs(self, frame: Frame) -> Any:
         return self.order.encoding.encode(frame.arrays["tokens"], frame.arrays["noise_seeds"])

@@ -31,7 +31,7 @@ from selectivbench.sandbox.exits import UNWATCHED, Exit
 from selectivbench.sandbox.launch import Launcher, Process
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Frame
-from selectivbench.sandbox.states import State, largest
+from selectivbench.sandbox.states import State, largest, usual
 
 Logits = NDArray[np.float32]
 
@@ -51,11 +51,21 @@ class Built:
     state_size: int | None
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a child says of one round: seconds that the device was busy, bytes at the peak, bytes that
+    one sequence carries from step to step."""
+
+    busy: float
+    memory: int | None
+    state_bytes: int | None
+
+
 class Child:
     """A conversation with one child that has its order."""
 
-    def __init__(self, process: Process, n_classes: int) -> None:
-        self._process, self._n_classes = process, n_classes
+    def __init__(self, process: Process, n_classes: int, ordered: int = 0) -> None:
+        self._process, self._n_classes, self._ordered = process, n_classes, ordered
         self.built = Built(0, False, None)
         self.entered: Mapping[str, Any] = {}
         self.exit: Exit | None = None
@@ -121,10 +131,33 @@ class Child:
         self._send("resume", state=checkpoint.raw)
 
     def _state(self) -> State:
-        raw = self._answer("state", largest(self.built.parameters)).arrays.get("state")
+        raw = self._answer("state", largest(self.built.parameters, self._ordered)).arrays.get(
+            "state"
+        )
         if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
             raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
         return State.read(raw)
+
+    def begin_workload(self, load: Mapping[str, Any]) -> str:
+        """Have a workload made; the reason why not, where the layer has no way to do it."""
+        self._process.channel.send("workload", load)
+        return printable(str(self._answer("ready").meta.get("cannot") or ""))[-LONGEST_TEXT:]
+
+    def refill(self, repeats: int) -> None:
+        """Let it get ready for a round of so many repeats."""
+        self._process.channel.send("refill", {"repeats": repeats})
+        self._answer("ready")
+
+    def work(self, repeats: int) -> Work:
+        """One round, and what the child says of it."""
+        self._process.channel.send("work", {"repeats": repeats})
+        meta = self._answer("worked").meta
+        busy, memory, state = (meta.get(name) for name in ("busy", "memory", "state_bytes"))
+        if not (type(busy) is float and 0 < busy < math.inf):
+            raise ProtocolError(explain("worked", dict(meta), "busy seconds, more than 0"))
+        if not all(value is None or _whole(value) for value in (memory, state)):
+            raise ProtocolError(explain("worked", dict(meta), "whole numbers of bytes, 0 or more"))
+        return Work(busy, memory, state)
 
     def together(self, send: Callable[[], None], receive: Callable[[], Any]) -> Any:
         """Send from a second thread while answers are read here, so that both sides keep busy."""
@@ -199,7 +232,7 @@ def _whole(value: Any) -> TypeGuard[int]:
 def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
     """A child that has built its model; everything it started is gone at the end."""
     process = launcher.start()
-    child = Child(process, order.n_classes)
+    child = Child(process, order.n_classes, usual(order.size))
     with _folder(launcher, process.user) as folder:
         place = replace(order, folder=folder, level=launcher.isolation.level, user=process.user)
         try:

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.errors import ProtocolError, explain
+from selectivbench.profiles import ModelSize
+from selectivbench.sandbox.protocol import LARGEST_ARRAYS
 
 WIDTHS: Mapping[str, int] = MappingProxyType(
     {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2}
@@ -27,7 +29,9 @@ WIDTHS: Mapping[str, int] = MappingProxyType(
 BYTES_PER_PARAMETER, SPARE_BYTES = 16, 16 << 20
 """A state may have this much for each declared parameter, and this much besides."""
 LARGEST = 1 << 29
-"""Bytes of any state, whatever number of parameters was declared."""
+"""Bytes of a state, whatever number of parameters was declared, where no larger model was ordered."""
+USUAL_BLOCK = 32
+"""Parameters of a block in squares of its width; the largest published one has 16."""
 LARGEST_HEADER, MOST_AXES = 1 << 18, 8
 """Bytes of names and shapes, and axes of a tensor: what is in them is counted by nobody. A model of
 ours takes 6 KiB."""
@@ -75,9 +79,18 @@ class State:
         )
 
 
-def largest(parameters: int) -> int:
-    """Bytes that the state of a model with so many parameters may take."""
-    return min(LARGEST, parameters * BYTES_PER_PARAMETER + SPARE_BYTES)
+def largest(parameters: int, ordered: int = 0) -> int:
+    """Bytes that the state of a model may take.
+
+    parameters: as its process declares. ordered: as the stack that was ordered may well have.
+    """
+    most = min(LARGEST_ARRAYS, max(LARGEST, ordered * BYTES_PER_PARAMETER))
+    return min(most, parameters * BYTES_PER_PARAMETER + SPARE_BYTES)
+
+
+def usual(size: ModelSize) -> int:
+    """Parameters that the blocks of an ordered stack may well have."""
+    return USUAL_BLOCK * size.d_model**2 * size.n_layers
 
 
 def _header(raw: NDArray[np.uint8]) -> tuple[dict[str, Any], int]:

@@ -160,7 +160,7 @@ def test_a_kept_model_is_evaluated_without_training(training: Any, tmp_path: Pat
     again = run_training(training("gap_extrapolation", steps=4), place(tmp_path, from_saved=True))
     assert again.from_saved
     assert not record.from_saved
-    assert again.identity.task == "gap_extrapolation-v1"
+    assert again.identity.task.startswith("gap_extrapolation-v")
     assert again.curve == record.curve
     assert again.seconds["fit"] == record.seconds["fit"]
     same = tmp_path / "elsewhere"

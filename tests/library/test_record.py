@@ -29,9 +29,9 @@ from selectivbench.record import (
 # A change here is a change of the schema: raise SCHEMA_VERSION with it.
 SCHEMA = {
     Record: """identity entry status cause metric accuracy floor ceiling score evaluations curve
-        parameters oversize saved_numbers state_size seconds peak_memory baseline_memory isolation
-        isolation_notes validity verified from_saved custom pieces selection budget environment machine
-        created schema""",
+        validation stopped_at parameters oversize saved_numbers state_size seconds peak_memory
+        baseline_memory isolation isolation_notes validity verified from_saved custom pieces selection
+        budget environment machine created schema""",
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",
@@ -219,3 +219,10 @@ def test_the_digest_ignores_the_order_and_refuses_nan() -> None:
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 1, "b": 3})
     with pytest.raises(ValueError, match="JSON"):
         digest({"a": math.nan})
+
+
+def test_a_record_from_before_validations_were_kept_has_none(a_record: Record) -> None:
+    data = json.loads(a_record.to_json())
+    del data["validation"], data["stopped_at"]
+    older = Record.from_json(json.dumps(data))
+    assert older.validation is older.stopped_at is None

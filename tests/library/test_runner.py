@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selectivbench import dialogue, runner
+from selectivbench import dialogue, runner, yardsticks
 from selectivbench.dialogue import batch_order
 from selectivbench.errors import UsageError
 from selectivbench.machine import Device
@@ -155,10 +155,10 @@ def test_outside_of_smoke_speeds_come_with_the_yardsticks(server: ForkServer, jo
 
 
 def test_a_yardstick_that_fails_takes_no_figure_away(
-    server: ForkServer, job: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server: ForkServer, job: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "yardstick.py").write_text("raise RuntimeError('not the submission')")
-    monkeypatch.setattr(runner, "files", lambda _: tmp_path)
+    broken = "raise RuntimeError('not the submission')"
+    monkeypatch.setattr(yardsticks, "source", lambda _: broken)
     measured = job(profile=replace(get_profile("smoke"), conformance=False), steps=4)
     (record,) = run(measured, server, NullTracker(), plainly)
     assert record.accuracy is not None

@@ -13,10 +13,11 @@ import torch
 from safetensors.torch import save
 
 from selectivbench.errors import ProtocolError
+from selectivbench.profiles import get_profile
 from selectivbench.sandbox.controller import Child, opened
 from selectivbench.sandbox.launch import InProcess
 from selectivbench.sandbox.protocol import Frame
-from selectivbench.sandbox.states import WIDTHS, State, largest
+from selectivbench.sandbox.states import WIDTHS, State, largest, usual
 from tests.library.test_launch import BATCH, order, predict
 
 
@@ -79,6 +80,17 @@ def test_widths_are_those_of_the_format() -> None:
     assert WIDTHS["BF16"] == 2
     assert largest(0) == 16 << 20
     assert largest(1_000_000) > 8 * 1_000_000
+
+
+@pytest.mark.parametrize("name", ["lite", "paper"])
+def test_a_state_may_be_as_large_as_the_stack_that_was_ordered(name: str) -> None:
+    """With Adam's moments, 12 bytes for each of the 16 d² parameters of a published block."""
+    size = get_profile(name).default_plan.model
+    assert largest(1 << 50, usual(size)) == 1 << 29
+    widest = replace(size, d_model=1_296, n_layers=8)
+    parameters = 16 * 1_296**2 * 8
+    assert largest(parameters, usual(widest)) > 12 * parameters
+    assert largest(1 << 50, usual(widest)) == 1 << 32
 
 
 @pytest.mark.parametrize("array", [None, np.zeros(4, np.float32), np.zeros((2, 2), np.uint8)])
