@@ -52,8 +52,8 @@ class ActivePlugin:
         isolation = resolve(settings.isolate)
         only = _take_arguments(config, plan.files)
         workerinput = getattr(config, "workerinput", None)
-        if workerinput is None:  # workers get the options, this one among them
-            config.option.selectiv_run = f"{os.getpid()}-{time.time_ns()}"
+        own = f"{os.getpid()}-{time.time_ns()}"
+        config.option.selectiv_run = workerinput["selectiv_run"] if workerinput else own
         spread_gpus(workerinput, plan.device.kind, gpu_count())
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
@@ -111,6 +111,11 @@ class ActivePlugin:
         text = json.dumps(expected, indent=1) + "\n"
         for path in (manifest_path(self.settings.out), self._expected(session.config)):
             store.write_text(path, text)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of pytest-xdist which run it belongs to; it gets arguments, not options."""
+        node.workerinput["selectiv_run"] = node.config.option.selectiv_run
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the row that a report carries."""
