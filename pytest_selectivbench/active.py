@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,8 +14,8 @@ import pytest
 from pytest_selectivbench import options, summary, timing_table
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
+from pytest_selectivbench.followers import trackings
 from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus, timing_path
-from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines, row_of
 from pytest_selectivbench.timings import PROPERTY as TIMED
 from selectivbench.machine import gpu_count, versions
@@ -25,6 +24,10 @@ from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
 from selectivbench.timing import Timing
+from selectivbench.tracking.mirror import Mirrored
+
+TROUBLES = "selectivbench_troubles"
+"""What a worker sends its controller in the end; one JSON string, since xdist takes primitives only."""
 
 
 class ActivePlugin:
@@ -42,6 +45,8 @@ class ActivePlugin:
         self.only, self.worker = only, worker
         self.rows: dict[str, Row] = {}
         self.timings: dict[str, Timing] = {}
+        self.troubles: list[str] = []
+        self.began = time.time()
 
     @classmethod
     def of(cls, config: pytest.Config) -> ActivePlugin:
@@ -57,10 +62,10 @@ class ActivePlugin:
         spread_gpus(workerinput, plan.device.kind, gpu_count())
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
-            progress = Progress.on(sys.__stdout__) if sys.__stdout__ else Progress(None)
             launchers = Launchers(plan.device.kind, isolation)
             models = Models(settings.out / FOLDER, settings.save, settings.from_saved)
-            config.stash[LAB] = Lab(store, launchers, settings.gate, progress, models)
+            tracking = trackings(settings.out, settings.wandb)
+            config.stash[LAB] = Lab(store, launchers, settings.gate, tracking, models)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:
@@ -131,9 +136,18 @@ class ActivePlugin:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """End the children; a run that looks green must have every record it was to give."""
         if LAB in session.config.stash:
-            session.config.stash[LAB].close()
+            lab = session.config.stash[LAB]
+            lab.close()
+            self.troubles += lab.tracking.troubles
+        if self.worker:
+            session.config.workeroutput[TROUBLES] = json.dumps(self.troubles)  # type: ignore[attr-defined]
         if not self.worker and session.exitstatus == pytest.ExitCode.OK and self._missing(session):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what an xdist worker could not track."""
+        self.troubles += json.loads(getattr(node, "workeroutput", {}).get(TROUBLES, "[]"))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
@@ -147,11 +161,15 @@ class ActivePlugin:
             terminalreporter.section("SelectivBench")
             for line in summary.table(found, summary.reference_records()):
                 terminalreporter.write_line(line)
-            for line in (*summary.curves(found), *summary.needed(found), *summary.reasons(found)):
+            curves = (*summary.curves(found), *summary.losses(found))
+            said = (*curves, *summary.needed(found), *summary.reasons(found))
+            for line in (*said, *self._runs(config.invocation_params.dir)):
                 terminalreporter.write_line(line)
             terminalreporter.write_line(f"records: {self.settings.out}")
         for line in timing_table.table(self.timings.values()):
             terminalreporter.write_line(line)
+        for trouble in dict.fromkeys(self.troubles):
+            terminalreporter.write_line(f"not tracked: {trouble}", yellow=True)
         for name in self._missing(config):
             terminalreporter.write_line(f"no record: {name}", red=True)
 
@@ -168,6 +186,13 @@ class ActivePlugin:
     def _expected(self, config: pytest.Config) -> Path:
         """The manifest of this very run: another one may be writing to the same folder."""
         return manifest_path(self.settings.out).with_name(f"run-{config.option.selectiv_run}.json")
+
+    def _runs(self, here: Path) -> list[str]:
+        """Where the W&B runs of this session are."""
+        session = self.settings.out / "session"
+        stems = {row.stem for row in self.rows.values()}
+        made = [m for stem in sorted(stems) if (m := Mirrored.since(session, stem, self.began))]
+        return summary.runs(made, here)
 
     def _missing(self, run: pytest.Session | pytest.Config) -> list[str]:
         """Expected cases that gave no record, where the run was not cut short on purpose."""

@@ -31,8 +31,7 @@ def judge_case(request: pytest.FixtureRequest) -> None:
     """Train a submission on a task, or take its record, and hold its score against the bar."""
     case = cast("Case", request.node)
     lab = request.config.stash[LAB]
-    with lab.announced(case) as tracker:
-        outcome = lab.outcome(case.job, case.task, tracker, request)
+    outcome = lab.outcome(case.job, case.task, request)
     lab.report(case, outcome)
     record = outcome.record
     if record.status == "fail" and lab.gate:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from pytest_selectivbench import results
 from pytest_selectivbench.cases import Case, case_name
 from pytest_selectivbench.neighbours import neighbours
-from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Outcome
 from selectivbench import runner
 from selectivbench.record import Finding, Point, Record, Tracker
@@ -24,6 +22,7 @@ from selectivbench.saved import SavedModels
 from selectivbench.store import TIMINGS, Found, RecordStore
 from selectivbench.tasks import Task
 from selectivbench.timing import Timing, TimingJob, time_layers
+from selectivbench.tracking.together import Together
 from selectivbench.validity import Examination
 
 
@@ -34,28 +33,36 @@ class Lab:
     store: RecordStore
     launchers: Launchers
     gate: bool
-    progress: Progress
+    tracking: Together
     models: Models
     _examinations: dict[str, Examination] = field(default_factory=dict)
 
-    def outcome(
-        self, job: runner.Job, task: Task, tracker: Tracker, request: pytest.FixtureRequest
-    ) -> Outcome:
+    def outcome(self, job: runner.Job, task: Task, request: pytest.FixtureRequest) -> Outcome:
         """The record of a case: re-used, or trained by whichever case of the training comes first."""
         identity = job.identity(task)
         with self.store.lock(job.identity(job.tasks[0]).key):
             found = self.models.allow(self.store.find(identity), job)
             if found.record is not None:
+                self.tracking.known(found.record, job.submission.source)
                 return Outcome(found.record, True, found.reason)
             timer = _Timer(request, f"{job.submission.id} {case_name(job)}", job.tasks[0].id)
-            records = self._made(job, tracker, timer)
-            self.store.write_source(job.submission.sha256, job.submission.source)
-            kept = [self.store.write(record) for record in records]
-            for record in kept:
-                tracker.done(record)
-        record = next(record for record in kept if record.identity == identity)
+            records = self._kept(job, timer)
+        record = next(record for record in records if record.identity == identity)
         timer.describe(record)
         return Outcome(record, False, found.reason)
+
+    def _kept(self, job: runner.Job, timer: _Timer) -> tuple[Record, ...]:
+        """Make the records of a job and write them, followed by whoever tracks the session."""
+        tracker = self.tracking.follow(job.start)
+        try:
+            records = self._made(job, tracker, timer)
+            self.store.write_source(job.submission.sha256, job.submission.source)
+            kept = tuple(self.store.write(record) for record in records)
+            for record in kept:
+                tracker.done(record)
+        finally:
+            tracker.end()
+        return kept
 
     def _made(self, job: runner.Job, tracker: Tracker, timer: _Timer) -> tuple[Record, ...]:
         """Train, or evaluate the saved model of an earlier training."""
@@ -66,15 +73,6 @@ class Lab:
         saved = self.models.find(trained)
         known = saved.training or self.store.last(trained)
         return runner.run_saved(job, launcher, replace(saved, training=known))
-
-    @contextmanager
-    def announced(self, case: Case) -> Iterator[Tracker]:
-        """A live line on the terminal while a case runs, gone after it."""
-        self.progress.begin(case.name)
-        try:
-            yield self.progress
-        finally:
-            self.progress.clear()
 
     def report(self, case: Case, outcome: Outcome) -> None:
         """Send the row to wherever the summary is made (another process, under xdist)."""
@@ -106,8 +104,9 @@ class Lab:
         return timing
 
     def close(self) -> None:
-        """End every launcher and its children."""
+        """End every launcher and its children, and what follows the cases."""
         self.launchers.close()
+        self.tracking.close()
 
 
 @dataclass(frozen=True)

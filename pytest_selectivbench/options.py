@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,12 @@ if TYPE_CHECKING:
 MODEL_HELP = "submission file, or a folder of them; may be given several times"
 ISOLATE_HELP = (
     "0: in this process; 1: a process for each case; 2: and Landlock; 3: and namespaces; or highest"
+)
+DEFAULT_PROJECT = "selectivbench"
+NOT_IN_PROJECTS = frozenset("/\\#?%:")
+"""What W&B does not allow in the name of a project; paths and node ids have some of it."""
+WANDB_HELP = (
+    "mirror each case as a W&B run; without =PROJECT the project is WANDB_PROJECT or selectivbench"
 )
 # name, default, help, argparse keywords. The ini twin has the name with underscores.
 TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
@@ -50,6 +58,8 @@ class Settings:
     from_saved: bool
     rerun: bool
     gate: bool
+    wandb: str
+    """Project; empty for no W&B."""
     timing: bool = False
 
 
@@ -66,6 +76,15 @@ def add(parser: pytest.Parser) -> None:
         text = f"{text} (default: off)"
         group.addoption(f"--selectiv-{name}", action="store_true", default=None, help=text)
         parser.addini(f"selectiv_{name.replace('-', '_')}", text, type="bool", default=False)
+    # A path that follows is taken for the project: refused in `_project`, with the remedy.
+    group.addoption(
+        "--selectiv-wandb",
+        nargs="?",
+        const="",
+        metavar="PROJECT",
+        help=f"{WANDB_HELP} (default: off)",
+    )
+    parser.addini("selectiv_wandb", f"project; {WANDB_HELP} (default: off)", default="")
 
 
 def read(config: pytest.Config) -> Settings | None:
@@ -89,6 +108,7 @@ def read(config: pytest.Config) -> Settings | None:
         from_saved=_value(config, "from_saved"),
         rerun=_value(config, "rerun"),
         gate=not _value(config, "no_gate"),
+        wandb=_project(config),
         timing=_value(config, "timing"),
     )
 
@@ -96,6 +116,23 @@ def read(config: pytest.Config) -> Settings | None:
 def _value(config: pytest.Config, name: str) -> Any:
     given = config.getoption(f"selectiv_{name}")
     return config.getini(f"selectiv_{name}") if given is None else given
+
+
+def _project(config: pytest.Config) -> str:
+    """The W&B project, or nothing where W&B was not asked for."""
+    given: str | None = config.getoption("selectiv_wandb")
+    asked = given is not None
+    project = given if asked else config.getini("selectiv_wandb")
+    if not project:
+        return os.environ.get("WANDB_PROJECT") or DEFAULT_PROJECT if asked else ""
+    arguments = [str(argument) for argument in config.invocation_params.args]
+    apart = ("--selectiv-wandb", project) in pairwise(arguments)
+    if apart or set(project) & NOT_IN_PROJECTS:
+        from selectivbench.errors import UsageError, explain
+
+        remedy = "write --selectiv-wandb=PROJECT, or put --selectiv-wandb last"
+        raise UsageError(explain("--selectiv-wandb", project, "a project's name after =", remedy))
+    return project
 
 
 def _list(text: str) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ class Row:
     expected_fail: bool
     splits: Mapping[str, float]
     """Score on each test split."""
+    losses: tuple[float, ...] = ()
+    """The learning curve of a case that failed, in nats."""
     steps_to_bar: int | None = None
     """The first validation at the bar."""
 
@@ -126,6 +128,7 @@ def row(outcome: Outcome, expected_fail: bool) -> dict[str, Any]:
         "verb": "re-used" if outcome.reused else "evaluated" if record.from_saved else "trained",
         "reason": outcome.reason,
         "expected_fail": expected_fail,
+        "losses": [round(point.loss, 4) for point in record.curve if record.status == "fail"],
         "splits": {e.split: score(e.accuracy, e.floor, e.ceiling) for e in record.evaluations},
     }
 

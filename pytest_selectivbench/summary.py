@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterable
 from importlib.resources import files
+from pathlib import Path
 from statistics import fmean
 
 from pytest_selectivbench.results import Line
 from selectivbench.errors import RecordError
 from selectivbench.record import Record
+from selectivbench.sparkline import sparkline
 from selectivbench.tasks.gap_extrapolation import longest_gap
+from selectivbench.tracking.mirror import Mirrored
 
 REFERENCES = ("lstm", "mamba", "s4d")
 HEAD = (
@@ -74,6 +79,29 @@ def _held(line: Line) -> str:
     if not gaps or line.bar is None:
         return ""
     return f"; longest gap at the bar: {longest_gap(line.splits, line.bar)}"
+
+
+def losses(lines: Iterable[Line]) -> list[str]:
+    """How the training loss went in each case that failed."""
+    return [
+        f"{row.entry} {row.task} seed {row.seed}: loss {sparkline(row.losses)} "
+        f"{row.losses[0]:.3f} to {row.losses[-1]:.3f}"
+        for line in lines
+        for row in line.rows
+        if row.losses
+    ]
+
+
+def runs(mirrored: Iterable[Mirrored], here: Path) -> list[str]:
+    """Where W&B runs are: the projects of those online, and the command that sends the others."""
+    found = list(mirrored)
+    pages = {run.url.partition("/runs/")[0]: run.project for run in found if run.url}
+    offline = [os.path.relpath(run.folder, here) for run in found if run.mode == "offline"]
+    said = [f"W&B: project {project} at {page}" for page, project in pages.items()]
+    if offline:
+        said += [f"W&B: kept offline: {len(offline)}; to send:"]
+        said += [f"  wandb sync {shlex.join(offline)}"]
+    return said
 
 
 def reasons(lines: Iterable[Line]) -> list[str]:

@@ -8,12 +8,13 @@ from typing import Any
 
 from selectivbench import machine
 from selectivbench.profiles import Plan, Profile
-from selectivbench.record import Identity, digest
+from selectivbench.record import Entry, Identity, digest
 from selectivbench.sandbox.orders import Order
 from selectivbench.seeds import Stream
 from selectivbench.submission import Submission
 from selectivbench.tasks.base import Dataset, Task
 from selectivbench.tasks.shortened import Shortened
+from selectivbench.tracking import Start
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,26 @@ class Job:
             device_class=self.device.name,
             budget_digest=digest(self.budget),
             environment_digest=digest(machine.versions()),
+        )
+
+    @property
+    def entry(self) -> Entry:
+        """What the submission says of itself."""
+        said = self.submission
+        return Entry(
+            said.id, said.name, said.kind, said.paper, said.authors, said.tags, said.expected_fail
+        )
+
+    @property
+    def start(self) -> Start:
+        """What followers are told before the first step."""
+        return Start(
+            identity=self.identity(self.tasks[0]),
+            entry=self.entry,
+            tasks=tuple(task.id for task in self.tasks),
+            steps=self.plan.budget.steps,
+            budget=self.budget,
+            source=self.submission.source,
         )
 
 

@@ -17,7 +17,7 @@ from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
 from selectivbench.job import Job, order_of
 from selectivbench.metrics import score
-from selectivbench.record import Entry, Evaluation, Point, Record, Tracker
+from selectivbench.record import Evaluation, Point, Record, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.states import State
@@ -150,19 +150,9 @@ def _examined_apart(
 
 def _draft(job: Job, launcher: Launcher) -> Record:
     """What is known before anything ran."""
-    submission = job.submission
-    entry = Entry(
-        submission.id,
-        submission.name,
-        submission.kind,
-        submission.paper,
-        submission.authors,
-        submission.tags,
-        submission.expected_fail,
-    )
     return Record(
         identity=job.identity(job.tasks[0]),
-        entry=entry,
+        entry=job.entry,
         status="error",
         isolation=launcher.level,
         isolation_notes=launcher.isolation.notes,

@@ -18,12 +18,14 @@ from selectivbench.cli import (
     plot,
     sweep,
     train,
+    watch,
 )
 from selectivbench.errors import SelectivError
 
 FAMILIES = (
     data,
     train,
+    watch,
     lr_curve,
     sweep,
     audit,

@@ -1,15 +1,9 @@
-"""Followers of a running case. They can never make it fail, and there is always one to call."""
+"""Followers of a running case. They can never make it fail, and there is always one to call.
 
-from __future__ import annotations
+contract.py says what a follower is; events.py writes JSON lines; mirror.py sends runs to W&B, through
+wandb_process.py; together.py is several of them as one, and keeps their failures from the case.
+"""
 
-from selectivbench.record import Record
+from selectivbench.tracking.contract import Follower, NullTracker, Start, Tracking
 
-
-class NullTracker:
-    """Follows nothing; stands where no tracker is wanted, so that no caller asks for one."""
-
-    def point(self, step: int, steps: int, loss: float, accuracy: float | None) -> None:
-        """Nothing."""
-
-    def done(self, record: Record) -> None:
-        """Nothing."""
+__all__ = ["Follower", "NullTracker", "Start", "Tracking"]

@@ -13,6 +13,7 @@ from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines
 from pytest_selectivbench.summary import curves, reasons, table
 from selectivbench.thresholds import bar_for
+from selectivbench.tracking import Start
 
 
 class Terminal(io.StringIO):
@@ -49,24 +50,30 @@ def row(**changes):
     return replace(BASE, **changes)
 
 
-def test_the_live_line_shows_how_far_a_case_is(monkeypatch):
+@pytest.fixture
+def start(a_record):
+    return Start(a_record.identity, a_record.entry, (a_record.identity.task,), 1200, {}, "")
+
+
+def test_the_live_line_shows_how_far_a_training_is(monkeypatch, start):
     monkeypatch.delenv("CI", raising=False)
     terminal = Terminal()
-    progress = Progress.on(terminal)
-    progress.begin("selective_copy-v1[seed1]")
-    progress.point(60, 1200, 1.234, 0.5)
+    line = Progress.on(terminal).follow(start)
+    line.point(60, 1200, 1.234, 0.5)
     assert "selective_copy-v1[seed1] step 60/1200, loss 1.234, accuracy 0.500, 0 s left" in (
         terminal.getvalue()
     )
-    progress.clear()
+    line.end()
     assert terminal.getvalue().endswith("\033[K")
 
 
-@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
-def test_ci_and_files_stay_quiet(monkeypatch, stream):
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal(), None])
+def test_ci_and_files_stay_quiet(monkeypatch, stream, start):
     monkeypatch.setenv("CI", "true")
-    Progress.on(stream).point(1, 2, 1.0, None)
-    assert stream.getvalue() == ""
+    line = Progress.on(stream).follow(start)
+    line.point(1, 2, 1.0, None)
+    line.end()
+    assert stream is None or stream.getvalue() == ""
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,145 @@
+"""What follows the cases of a run: events, W&B, the curve of a failing case, and troubles."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_selectivbench import followers
+from selectivbench.tracking.reading import read
+from tests.plugin.conftest import records
+
+LITE = ("--selectiv-profile=lite", "--selectiv-steps=2", "--selectiv-seeds=1")
+
+
+@pytest.fixture(autouse=True)
+def no_account(monkeypatch, folder):
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(folder))
+
+
+@pytest.fixture
+def broken_wandb(folder, monkeypatch):
+    """A wandb that cannot be imported: quick, and a trouble."""
+    (folder / "stub").mkdir()
+    (folder / "stub" / "wandb.py").write_text("raise ImportError('half installed')")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "stub"))
+
+
+def test_every_training_leaves_its_events(run, folder):
+    run("--selectiv-seeds=1,2")
+    followed = read(folder / ".selectivbench" / "records" / "session")
+    assert [f.name for f in followed] == [f"linear selective_copy-v1[seed{n}]" for n in (1, 2)]
+    for seen, record in zip(followed, records(folder), strict=True):
+        assert (seen.state, seen.statuses) == ("over", ("pass",))
+        assert [(p.step, p.loss) for p in seen.points] == [
+            (p["step"], p["loss"]) for p in record["curve"]
+        ]
+
+
+def test_a_case_whose_process_fails_leaves_them_too(run, folder):
+    source = (folder / "linear.py").read_text()
+    (folder / "linear.py").write_text(source.replace("self.layer(x)", "1 / 0"))
+    run()
+    (seen,) = read(folder / ".selectivbench" / "records" / "session")
+    assert (seen.state, seen.statuses, seen.points) == ("over", ("error",), ())
+
+
+def test_a_failing_case_shows_how_its_loss_went(run):
+    run(*LITE).stdout.re_match_lines(
+        [r"linear selective_copy-v1 seed 1: loss [▁█]{2} \d\.\d{3} to \d\.\d{3}"]
+    )
+
+
+def test_without_a_failure_there_is_no_curve(run):
+    run().stdout.no_fnmatch_line("*: loss *")
+
+
+def test_a_run_with_wandb_says_how_to_send_it_and_does_so_once(run, folder):
+    result = run("--selectiv-wandb")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["W&B: kept offline: 1; to send:", "  wandb sync wandb/offline-run-*"]
+    )
+    result.stdout.no_fnmatch_line("not tracked*")
+    (mark,) = (folder / ".selectivbench" / "records" / "session").glob("*.wandb.json")
+    assert json.loads(mark.read_text())["project"] == "selectivbench"
+    again = run("--selectiv-wandb")  # everything is there: no run, nothing to send
+    again.assert_outcomes(passed=1)
+    again.stdout.no_fnmatch_line("*wandb sync*")
+    assert len(list(folder.glob("wandb/offline-run-*"))) == 1
+
+
+def test_a_failing_wandb_is_one_line_and_no_failure(run, folder, broken_wandb):  # noqa: ARG001
+    result = run("--selectiv-wandb=mine", "--selectiv-seeds=1,2")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["not tracked: W&B: half installed; 2 not mirrored, *"])
+    assert len(records(folder)) == 2
+
+
+def test_a_workers_troubles_are_said_too(run, broken_wandb):  # noqa: ARG001
+    result = run("--selectiv-wandb", "-n", "1", subprocess=True)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["not tracked: W&B: half installed; 1 not mirrored, *"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "project"),
+    [
+        (["--selectiv-wandb=mine"], "mine"),
+        (["--selectiv-wandb"], "selectivbench"),
+        (["-o", "selectiv_wandb=kept"], "kept"),
+        ([], None),
+    ],
+)
+def test_the_project(run, monkeypatch, arguments, project):
+    asked = []
+
+    class Spy:
+        name = "W&B"
+
+        def __init__(self, name, _):
+            asked.append(name)
+
+        def follow(self, _):
+            raise OSError("no follower")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("pytest_selectivbench.followers.Wandb", Spy)
+    run(*arguments)
+    assert asked == ([project] if project else [])
+
+
+def test_the_environments_project_is_the_default(run, monkeypatch, broken_wandb, folder):  # noqa: ARG001
+    asked = []
+    monkeypatch.setenv("WANDB_PROJECT", "ours")
+    monkeypatch.setattr(
+        followers, "Wandb", lambda name, folder: asked.append(name) or followers.Events(folder)
+    )
+    run("--selectiv-wandb")
+    assert asked == ["ours"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--selectiv-wandb", "tests"],
+        ["--selectiv-wandb", "linear.py::selective_copy-v1[seed1]"],
+        ["--selectiv-wandb=a/b"],
+    ],
+)
+def test_a_path_is_no_project(run, arguments):
+    result = run(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--selectiv-wandb: got *write --selectiv-wandb=PROJECT*"])
+
+
+def test_wandb_that_is_not_installed_is_said_with_the_remedy(run, monkeypatch):
+    monkeypatch.setattr("pytest_selectivbench.followers.find_spec", lambda _: None)
+    result = run("--selectiv-wandb")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*wandb: got 'no such package', *pip install wandb.*"])
