@@ -36,7 +36,7 @@ def check(record: Record) -> None:
         raise RecordError("a training at sizes of one's own; only cases of a profile are shown.")
     _names(record)
     _bounds(record)
-    for name in ("budget", "environment", "machine"):
+    for name in ("budget", "environment", "machine", "probe"):
         for path, leaf in _leaves(name, getattr(record, name)):
             _leaf(path, leaf)
     for name, text in _texts(record):

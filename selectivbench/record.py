@@ -9,14 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache
-from types import UnionType
-from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, get_args, get_origin
 
 from selectivbench.anatomy import Anatomy, Facet, Mistake
+from selectivbench.annotations import tests_of
 from selectivbench.errors import RecordError, Status, explain
 
 SCHEMA_VERSION = 1
@@ -162,6 +160,9 @@ class Record:
     validity: tuple[Finding, ...] = ()
     """What the validity checks of the submission found, in this profile and environment; empty where
     none was run. One that does not hold makes the result invalid."""
+    probe: Mapping[str, Any] | None = None
+    """What the gates do on each kind of step, as ``selectivbench probe`` found; see
+    ``selectivbench.mechanism.report``."""
     verified: bool = False
     from_saved: bool = False
     """The figures are those of a saved model: nothing was trained for this record."""
@@ -259,7 +260,7 @@ def _evaluation(data: Any) -> Evaluation:
 
 def _check(part: Any) -> None:
     """Every field of a record, and of its parts, is what its annotation says."""
-    for name, hint, fits in _tests(part.__class__):
+    for name, hint, fits in tests_of(part.__class__):
         value = getattr(part, name)
         if not fits(value):
             choices = get_origin(hint) is Literal
@@ -271,30 +272,3 @@ def _check(part: Any) -> None:
 
 
 _PARTS = (Identity, Entry, Evaluation, Point, Finding, Anatomy, Facet, Mistake)
-
-
-@cache
-def _tests(cls: type) -> tuple[tuple[str, Any, Callable[[Any], bool]], ...]:
-    """Name, annotation and test of each field, made once: a leaderboard reads thousands of records."""
-    return tuple((name, hint, _test(hint)) for name, hint in get_type_hints(cls).items())
-
-
-def _test(hint: Any) -> Callable[[Any], bool]:
-    origin, args = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return lambda value: value in args
-    if origin is UnionType:
-        tests = [_test(arg) for arg in args]
-        return lambda value: any(test(value) for test in tests)
-    if origin in (tuple, Mapping):
-        inner = _test(args[0] if origin is tuple else args[1])
-        if origin is tuple:
-            return lambda value: type(value) is tuple and all(map(inner, value))
-        return lambda value: type(value) is dict and all(map(inner, value.values()))
-    if hint is float:  # an int beyond the largest float is no number either
-        return _is_number
-    return lambda value: hint is Any or type(value) is hint
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max

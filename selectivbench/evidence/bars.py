@@ -82,13 +82,12 @@ class Derivation:
 def derive(runs: Runs, case: Case) -> Derivation | None:
     """The bar of a case, or None where fewer than LEAST_RUNS reference runs have been committed.
 
-    sigma is the standard deviation of a run around its entry's mean, pooled over all references (each
+    sigma is the standard deviation of a run around its entry's mean, pooled over these references (each
     with n runs counts with n - 1 degrees of freedom), and at least LEAST_SIGMA.
     """
     groups = references()
     contrast = groups["not_selective"].get(case.task, groups["not_selective"]["default"])
-    everyone = {*groups["selective"], *groups["not_selective"]["default"]}
-    scores = {entry: runs.scores(entry, case) for entry in sorted(everyone)}
+    scores = {entry: runs.scores(entry, case) for entry in (*groups["selective"], *contrast)}
     if sum(map(len, scores.values())) < LEAST_RUNS or not all(scores.values()):
         return None
     return Derivation(

@@ -6,11 +6,13 @@ It never imports tasks, seeds or oracle, and answers frame by frame; a failure i
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +21,7 @@ from selectivbench.errors import ChildCrashed, SelectivError, SubmissionError, e
 from selectivbench.sandbox.confine import Confinement, enter
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Channel, Frame
+from selectivbench.signals import packed
 
 
 def serve(channel: Channel) -> None:
@@ -98,6 +101,7 @@ class Session:
             d_state=size.d_state,
         )
         module = load(order)
+        self.own_probe = getattr(module, "probe", None)
         model = build(order.kind, _factory(module, order.kind), spec, size)
         config = TrainConfig(budget.steps, budget.lr, budget.warmup, budget.clip)
         self.trainer = Trainer(model, config, order.n_classes, order.device, size.dtype)
@@ -112,6 +116,8 @@ class Session:
             "predict": self._predict,
             "save": self._save,
             "load": self._load,
+            "probe": self._probe,
+            "steer": self._steer,
             "checkpoint": self._checkpoint,
             "resume": self._resume,
             "workload": self._begin_workload,
@@ -144,6 +150,25 @@ class Session:
 
     def _resume(self, frame: Frame) -> None:
         self.trainer.resume(frame.arrays["state"])
+
+    def _probe(self, frame: Frame) -> None:
+        from selectivbench.probes.listening import listen
+
+        forward = partial(self.trainer.predict, self._inputs(frame))
+        signals, logits = listen(self.trainer.model, forward, self.own_probe)
+        meta, arrays = packed(signals)
+        self.channel.send("signals", meta, math.inf, logits=logits, **arrays)
+
+    def _steer(self, frame: Frame) -> None:
+        import torch
+
+        from selectivbench.probes.listening import steer
+
+        gates = {
+            key: torch.tensor(frame.arrays[f"g{i}"]) for i, key in enumerate(frame.meta["gates"])
+        }
+        forward = partial(self.trainer.predict, self._inputs(frame))
+        self.channel.send("logits", logits=steer(self.trainer.model, forward, gates))
 
     def _begin_workload(self, frame: Frame) -> None:
         from selectivbench.sandbox.working import Working

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -28,16 +24,20 @@ from selectivbench.errors import (
     explain,
 )
 from selectivbench.sandbox.exits import UNWATCHED, Exit
+from selectivbench.sandbox.folders import own_folder
 from selectivbench.sandbox.launch import Launcher, Process
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Frame
 from selectivbench.sandbox.states import State, largest, usual
+from selectivbench.signals import Signal, unpacked
 
 Logits = NDArray[np.float32]
 
 BUILD_DEADLINE = 180.0
 PREDICT_DEADLINE = 600.0
 FINISH_DEADLINE = 10.0
+LARGEST_SIGNALS = 1 << 29
+"""Bytes of one answer to a probe."""
 LONGEST_TEXT = 4_000
 """Characters of a traceback that are kept."""
 
@@ -102,12 +102,32 @@ class Child:
 
     def logits(self, batch: Batch) -> Logits:
         """The answer to ``ask(batch)``: (B, T, n_classes), checked for its shape."""
+        size = math.prod(batch.tokens.shape) * self._n_classes * 4
+        return self._logits(self._answer("logits", size), batch)
+
+    def _logits(self, frame: Frame, batch: Batch) -> Logits:
         wanted = (*batch.tokens.shape, self._n_classes)
-        logits = self._answer("logits", math.prod(wanted) * 4).arrays.get("logits")
+        logits = frame.arrays.get("logits")
         if logits is None or logits.shape != wanted or logits.dtype != np.float32:
             got = None if logits is None else (logits.shape, logits.dtype.name)
             raise ProtocolError(explain("logits", got, f"{wanted} float32"))
         return logits
+
+    def probe(self, batch: Batch) -> tuple[tuple[Signal, ...], Logits]:
+        """What the layers do at every step of a batch, and the logits of that pass."""
+        self._send("probe", tokens=batch.tokens, noise_seeds=batch.noise_seeds)
+        frame = self._answer("signals", LARGEST_SIGNALS)
+        signals = unpacked(frame.meta, frame.arrays, *batch.tokens.shape)
+        return signals, self._logits(frame, batch)
+
+    def steer(self, batch: Batch, gates: Mapping[str, NDArray[np.float32]]) -> Logits:
+        """The logits with other values, (C,) or (B, T, C), in the place of gates, by signal key."""
+        arrays: dict[str, NDArray[Any]] = {
+            f"g{i}": values for i, values in enumerate(gates.values())
+        }
+        arrays |= {"tokens": batch.tokens, "noise_seeds": batch.noise_seeds}
+        self._send("steer", {"gates": list(gates)}, **arrays)
+        return self.logits(batch)
 
     def state(self) -> State:
         """The trained state, for another child to predict with."""
@@ -233,7 +253,7 @@ def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
     """A child that has built its model; everything it started is gone at the end."""
     process = launcher.start()
     child = Child(process, order.n_classes, usual(order.size))
-    with _folder(launcher, process.user) as folder:
+    with own_folder(launcher.isolation.level, process.user) as folder:
         place = replace(order, folder=folder, level=launcher.isolation.level, user=process.user)
         try:
             child.start(place)
@@ -247,31 +267,6 @@ def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
                 child.exit = process.end()
         if child.exit is UNWATCHED:
             raise _explained(ChildCrashed(str(child.exit)), child)
-
-
-@contextmanager
-def _folder(launcher: Launcher, user: int | None) -> Iterator[str]:
-    """An empty folder that is the child's alone, gone afterwards; none for a thread."""
-    if not launcher.isolation.level:
-        yield ""
-        return
-    folder = tempfile.mkdtemp(prefix="selectiv-")
-    if user is not None:
-        os.chown(folder, user, user)
-    try:
-        yield folder
-    finally:
-        sweep(folder)
-
-
-def sweep(folder: str) -> None:
-    """Remove a folder that a stranger filled: closed folders and endless depth are no obstacle."""
-    try:
-        shutil.rmtree(folder)
-    except (OSError, RecursionError):
-        quiet = {"stderr": subprocess.DEVNULL, "check": False}
-        subprocess.run(["chmod", "-R", "u+rwX", folder], **quiet)  # type: ignore[call-overload]
-        subprocess.run(["rm", "-rf", folder], **quiet)  # type: ignore[call-overload]
 
 
 def _explained(error: ChildError, child: Child) -> ChildError:

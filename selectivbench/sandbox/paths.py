@@ -18,10 +18,12 @@ CHILDS_SIDE = (
     "__init__.py",
     "errors.py",
     "batch.py",
+    "signals.py",
     "backbone.py",
     "profiles.py",
     "training.py",
     "sandbox",
+    "probes",
     "fla_cpu",
 )
 """The part of our package that a child may read; tasks, seeds, oracle and runner are not in it."""

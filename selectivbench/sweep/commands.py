@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -40,7 +40,7 @@ TELL_EVERY = 10.0
 class Orders:
     """How a sweep is to be run.
 
-    out: its folder, by default ``.selectivbench/sweeps/NAME``. again: it goes on with one that was
+    out: its folder, by default ``.selectivbench/sweeps/NAME``. again: it may have been
     begun. changed: its file may differ from what it was then. many: a million cells are meant.
     """
 
@@ -115,13 +115,15 @@ def status(path: Path, out: Path | None) -> str:
         lines.append(
             f"at {3600 / pace:,.0f} cells an hour, the rest takes {pace * left / 3600:.1f} h"
         )
-    causes = {line["key"]: line.get("cause", "") for line in folder.lines()}
-    lines += [f"{key} {failed[key]}: {causes.get(key, '')}" for key in list(failed)[:SHOWN]]
+    lines += _failures(sweep, ground, folder, dict(list(failed.items())[:SHOWN]))
     return "\n".join(lines)
 
 
-def summary(path: Path, out: Path | None) -> str:
-    """Write ``results.csv`` and ``plateau.csv``, mark the records that were chosen, print tables."""
+def summary(path: Path, out: Path | None, plot: bool = False) -> str:
+    """Write ``results.csv`` and ``plateau.csv``, mark the records that were chosen, print tables.
+
+    plot: draw the plateaus too, as ``plateaus.svg`` (extra ``figures``).
+    """
     sweep = file.read(path)
     ground = ground_of(sweep, out)
     folder = _begun(ground.root, path)
@@ -134,9 +136,14 @@ def summary(path: Path, out: Path | None) -> str:
     written |= {"plateau.csv": tables.plateau_csv(flat)} if flat else {}
     for name, text in written.items():
         atomic.write(ground.root / name, text.encode())
+    names = [str(ground.root / name) for name in written]
+    if plot and flat:
+        from selectivbench.sweep.pictures import draw_plateaus
+
+        names += map(str, draw_plateaus(flat, sweep, ground.root))
     parts = [tables.best_table(results.best_of_values(found, groups, sweep))]
     parts += [tables.plateau_table(flat)] if flat else []
-    parts += [f"written: {', '.join(str(ground.root / name) for name in written)}"]
+    parts += [f"written: {', '.join(names)}"]
     return "\n\n".join(parts)
 
 
@@ -161,8 +168,6 @@ def export_wandb(path: Path, out: Path | None) -> str:
 
 def _begin(sweep: Sweep, folder: Folder, orders: Orders) -> None:
     before = folder.asked()
-    if before is None and orders.again:
-        _begun(folder.root, orders.path)
     if before is not None and not orders.again:
         remedy = f"`selectivbench sweep resume {orders.path}`, or another --out"
         raise UsageError(explain("sweep folder", f"{folder.root}, begun", "a new one", remedy))
@@ -186,6 +191,16 @@ def _without(todo: Iterator[Work], done: set[str]) -> Iterator[Work]:
         if work.key not in seen:
             seen.add(work.key)
             yield work
+
+
+def _failures(sweep: Sweep, ground: Ground, folder: Folder, failed: Mapping[str, str]) -> list[str]:
+    """A line for each: which cell, how it ended, and why."""
+    causes = {line["key"]: line.get("cause", "") for line in folder.lines()}
+    return [
+        f"{cell}: {failed[work.key]}: {causes.get(work.key) or folder.path(work.key)}"
+        for cell, work in (runs(sweep, ground) if failed else ())
+        if work.key in failed
+    ]
 
 
 def _pace(folder: Folder) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from selectivbench.errors import UsageError, explain
-from selectivbench.sweep.load import Load, Loads
+from selectivbench.sweep.load import Load, Loads, trained_by
 from selectivbench.sweep.runs import Run
 from selectivbench.sweep.timing import Laws
 
@@ -42,14 +42,19 @@ class Measured:
 
 
 def seconds_of(
-    runs: Iterable[Run], device: Gpu | Measured, laws: Mapping[str, Laws]
+    runs: Iterable[Run], device: Gpu | Measured, laws: Mapping[tuple[str, str], Laws]
 ) -> Iterator[float]:
     """Of each run, in their order; UsageError where its submission was not measured."""
     loads = Loads()
     for run in runs:
-        stem = run.training.submission.stem
-        if stem not in laws:
-            allowed = ", ".join(sorted(laws)) or "none yet"
-            remedy = "`selectivbench sweep measure` measures it"
-            raise UsageError(explain("measured submission", stem, allowed, remedy))
-        yield device.seconds(loads.of(run), laws[stem])
+        yield device.seconds(loads.of(run), laws_of(run, laws))
+
+
+def laws_of(run: Run, laws: Mapping[tuple[str, str], Laws]) -> Laws:
+    """The laws of a run's submission on the task that it trains."""
+    at = run.training.submission.stem, trained_by(run.training).name
+    if at not in laws:
+        allowed = ", ".join(map(" on ".join, sorted(laws))) or "none yet"
+        remedy = "`selectivbench sweep measure` measures it"
+        raise UsageError(explain("measured submission", " on ".join(at), allowed, remedy))
+    return laws[at]

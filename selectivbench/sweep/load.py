@@ -9,7 +9,7 @@ from selectivbench.custom import Training
 from selectivbench.profiles import Plan, get_profile
 from selectivbench.sizes import resized
 from selectivbench.sweep.runs import Run
-from selectivbench.tasks import get_task
+from selectivbench.tasks import Task, get_task
 from selectivbench.tasks.base import Dataset
 
 FORWARD = 1 / 3
@@ -73,8 +73,13 @@ class Loads:
 
 def plan_of(training: Training) -> Plan:
     """Model and budget of a training, at its own sizes."""
-    trained = get_task(get_task(training.task).trains_on)
-    return resized(get_profile(training.profile).plan(trained.name), training.numbers)
+    profile = get_profile(training.profile)
+    return resized(profile.plan(trained_by(training).name), training.numbers)
+
+
+def trained_by(training: Training) -> Task:
+    """The task that is trained on: another one where the task borrows its training."""
+    return get_task(get_task(training.task).trains_on)
 
 
 def tokens_of_step(data: Dataset, batch_size: int) -> int:

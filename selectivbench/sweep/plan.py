@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,9 @@ from selectivbench.sweep import file
 from selectivbench.sweep.estimate import Gpu, Measured, seconds_of
 from selectivbench.sweep.file import Sweep
 from selectivbench.sweep.grid import count
-from selectivbench.sweep.runs import Ground, runs
+from selectivbench.sweep.runs import Ground, Run, runs
 from selectivbench.sweep.simulate import Machines, Simulation, simulate
+from selectivbench.sweep.storage import Stored, stored
 from selectivbench.sweep.tables import aligned
 from selectivbench.sweep.timing import Laws, laws, read
 
@@ -37,15 +38,18 @@ def plan(question: Question) -> str:
     found = laws(measured)
     seconds: list[float] = []
     rows: list[tuple[str, ...]] = [("sweep", "cells", "device-hours", "longest cell")]
+    kept = Stored(0, 0, 0, 0, 0, 0)
     for path in question.paths:
         sweep = file.read(path)
         own = cell_seconds(sweep, device, found)
+        kept += stored(_runs(sweep), found, sweep.save)
         rows.append(_row(sweep.name, own))
         seconds += own
     if len(question.paths) > 1:
         rows.append(_row("together", seconds))
     source = _source(question, sorted({f"{step.device}, {step.processor}" for step in measured}))
-    return "\n\n".join([source, aligned(rows), aligned(_walls(seconds, question.slots))])
+    walls = _walls(seconds, question.slots)
+    return "\n\n".join([source, aligned(rows), aligned(walls), f"on the disk: {kept}"])
 
 
 def dry_run(sweep: Sweep, steps: Path | None) -> str:
@@ -59,10 +63,17 @@ def dry_run(sweep: Sweep, steps: Path | None) -> str:
     return f"{line}, {hours:,.0f} device-hours by the steps measured on {where}, one core a cell"
 
 
-def cell_seconds(sweep: Sweep, device: Gpu | Measured, found: Mapping[str, Laws]) -> list[float]:
+def cell_seconds(
+    sweep: Sweep, device: Gpu | Measured, found: Mapping[tuple[str, str], Laws]
+) -> list[float]:
     """Estimated seconds of every cell."""
+    return list(seconds_of(_runs(sweep), device, found))
+
+
+def _runs(sweep: Sweep) -> Iterator[Run]:
+    """The work of every cell, wherever its folder may be."""
     ground = Ground(Path("."), Path(".") if sweep.reuse else None)
-    return list(seconds_of((run for _, run in runs(sweep, ground)), device, found))
+    return (run for _, run in runs(sweep, ground))
 
 
 def _row(name: str, seconds: Sequence[float]) -> tuple[str, ...]:

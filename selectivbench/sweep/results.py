@@ -151,6 +151,8 @@ class Plateau:
     submission: str
     place: Point
     figures: tuple[tuple[float, Mean], ...]
+    of_seeds: tuple[tuple[float, ...], ...] = ()
+    """The single figures behind each mean."""
 
     @property
     def flat(self) -> tuple[float, float]:
@@ -176,13 +178,16 @@ def plateaus(groups: Iterable[Group]) -> list[Plateau]:
     """One for each place where at least two learning rates have figures."""
     found = []
     for group in groups:
-        best: dict[float, Mean] = {}
+        best: dict[float, tuple[Mean, tuple[float, ...]]] = {}
         for candidate in group.candidates.values():
             rate, figure = dict(candidate.values).get("lr"), candidate.mean
             if rate is None or figure is None:
                 continue
-            if float(rate) not in best or best[float(rate)].value < figure.value:
-                best[float(rate)] = figure
+            if float(rate) not in best or best[float(rate)][0].value < figure.value:
+                seeds = tuple(f for f in candidate.figures.values() if f is not None)
+                best[float(rate)] = figure, seeds
         if len(best) > 1:
-            found.append(Plateau(group.submission, group.place, tuple(sorted(best.items()))))
+            means = tuple((rate, best[rate][0]) for rate in sorted(best))
+            of_seeds = tuple(best[rate][1] for rate in sorted(best))
+            found.append(Plateau(group.submission, group.place, means, of_seeds))
     return found

@@ -13,7 +13,7 @@ from selectivbench.sweep.results import Best, Plateau
 def best_table(found: Sequence[Best]) -> str:
     """Mean test figure with its 95 % interval over the seeds, and where it was reached."""
     rows = [
-        (best.submission, f"{best.axis}={best.value}", _interval(best), _words(best.point))
+        (best.submission, f"{best.axis}={best.value}", _interval(best), words(best.point))
         for best in found
     ]
     return aligned([("submission", "at", "test", "best by validation"), *rows])
@@ -25,7 +25,7 @@ def plateau_table(found: Sequence[Plateau]) -> str:
     rows = [
         (
             plateau.submission,
-            _words(plateau.place) or "-",
+            words(plateau.place) or "-",
             " ".join(f"{rate:g}" for rate, _ in plateau.figures),
             plateau.spark,
             " ".join(f"{figure.value:.3f}" for _, figure in plateau.figures),
@@ -42,7 +42,7 @@ def plateau_csv(found: Iterable[Plateau]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("submission", "at", "lr", "validation", "low", "high", "seeds"))
     for plateau in found:
-        at = _words(plateau.place)
+        at = words(plateau.place)
         for rate, figure in plateau.figures:
             numbers = (rate, figure.value, figure.low, figure.high, figure.n)
             writer.writerow((plateau.submission, at, *numbers))
@@ -66,5 +66,6 @@ def _interval(best: Best) -> str:
     return f"{best.test.value:.3f}{half} (n={best.test.n})"
 
 
-def _words(point: Point) -> str:
+def words(point: Point) -> str:
+    """A point of the axes, in a few words."""
     return " ".join(f"{axis}={value}" for axis, value in point)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,21 +14,31 @@ import numpy as np
 from selectivbench.custom import Training
 from selectivbench.dialogue import pace
 from selectivbench.errors import UsageError, explain
+from selectivbench.job import Job
 from selectivbench.machine import describe, resolve
 from selectivbench.runner import order_of
 from selectivbench.sandbox import levels
-from selectivbench.sandbox.controller import opened
+from selectivbench.sandbox.controller import Child, opened
+from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sweep.file import Sweep
 from selectivbench.sweep.grid import Cell, cells
 from selectivbench.sweep.load import tokens_of_step
+from selectivbench.tasks.base import Dataset
+
+COUNTED = 3
+"""Steps whose mean is taken on a CPU, after a first one that loads kernels."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One measured training step: seconds for so many tokens (steps of a sequence, all rows)."""
+    """One measured training step: seconds for so many tokens (steps of a sequence, all rows).
+
+    On a CPU they are seconds that the processor was busy with it, so that a neighbour does not count.
+    """
 
     submission: str
+    task: str
     width: int
     layers: int
     tokens: int
@@ -37,18 +48,23 @@ class Step:
     processor: str
 
 
-def measure(sweep: Sweep, widths: Sequence[int], batch_size: int, device: str) -> list[Step]:
-    """Six steps of every submission at each width, in the sweep's own task and stack."""
-    known = resolve(device)
-    launchers = Launchers(known.kind, levels.resolve("1"))
+def measure(sweep: Sweep, widths: Sequence[int], batch_size: int, device: str) -> Iterator[Step]:
+    """A step of every submission at each width, in the sweep's own task and stack, as they come."""
+    kind = resolve(device).kind
+    launchers = Launchers(kind, levels.resolve("0" if kind == "cpu" else "1"))
     try:
-        return [
-            _measured(_smaller(cell, width, batch_size), device, launchers)
-            for cell in _first_of_each(cells(sweep))
-            for width in widths
-        ]
+        for cell in _first_of_each(cells(sweep)):
+            for width in widths:
+                yield _measured(_smaller(cell, width, batch_size), device, launchers)
     finally:
         launchers.close()
+
+
+def add(path: Path, steps: Sequence[Step]) -> None:
+    """Into a file, in place of what it said of the same submissions, tasks and widths."""
+    new = {_at(step) for step in steps}
+    kept = [step for step in read(path) if _at(step) not in new] if path.is_file() else []
+    write(path, sorted([*kept, *steps], key=_at))
 
 
 def write(path: Path, steps: Iterable[Step]) -> None:
@@ -103,12 +119,12 @@ class Laws:
     parameters: Law
 
 
-def laws(steps: Iterable[Step]) -> dict[str, Laws]:
-    """One for each submission that was measured."""
-    of_submission: dict[str, list[Step]] = defaultdict(list)
+def laws(steps: Iterable[Step]) -> dict[tuple[str, str], Laws]:
+    """One for each submission and training task that was measured."""
+    found: dict[tuple[str, str], list[Step]] = defaultdict(list)
     for step in steps:
-        of_submission[step.submission].append(step)
-    return {stem: _laws(found) for stem, found in of_submission.items()}
+        found[step.submission, step.task].append(step)
+    return {at: _laws(measured) for at, measured in found.items()}
 
 
 def _laws(steps: Sequence[Step]) -> Laws:
@@ -125,6 +141,10 @@ def _first_of_each(found: Iterable[Cell]) -> list[Cell]:
     return list(first.values())
 
 
+def _at(step: Step) -> tuple[str, str, int]:
+    return step.submission, step.task, step.width
+
+
 def _smaller(cell: Cell, width: int, batch_size: int) -> Training:
     sizes = {**cell.sizes, "width": width, "batch_size": batch_size, "steps": 8, "warmup": 1}
     return Training(cell.submission, cell.task, cell.variant, cell.profile, cell.seed, sizes)
@@ -132,18 +152,35 @@ def _smaller(cell: Cell, width: int, batch_size: int) -> Training:
 
 def _measured(training: Training, device: str, launchers: Launchers) -> Step:
     job = training.job(resolve(device))
-    data = {task: job.dataset(task) for task in job.tasks}
-    trained = data[job.tasks[0]]
-    with opened(launchers.of(job.submission.imports), order_of(job, data)) as child:
-        seconds = pace(child, trained, job.plan, job.seed)["step"]
-        parameters = child.built.parameters
+    data = job.dataset(job.tasks[0])
+    seconds, parameters = _step(job, data, launchers.of(job.submission.imports))
     return Step(
         submission=job.submission.id,
+        task=job.tasks[0].name,
         width=job.plan.model.d_model,
         layers=job.plan.model.n_layers,
-        tokens=tokens_of_step(trained, job.plan.budget.batch_size),
+        tokens=tokens_of_step(data, job.plan.budget.batch_size),
         seconds=round(seconds, 6),
         parameters=parameters,
         device=job.device.name,
         processor=str(describe()["processor"]),
     )
+
+
+def _step(job: Job, data: Dataset, launcher: Launcher) -> tuple[float, int]:
+    """Seconds and parameters: by the clock on a GPU, by this process's busy seconds on a CPU."""
+    with opened(launcher, order_of(job, {job.tasks[0]: data})) as child:
+        if job.device.kind != "cpu":
+            return pace(child, data, job.plan, job.seed)["step"], child.built.parameters
+        child.enter("pace", job.plan.budget.deadline)
+        _train(child, data, job.plan.budget.batch_size, 1)
+        began = time.process_time()
+        _train(child, data, job.plan.budget.batch_size, COUNTED)
+        return (time.process_time() - began) / COUNTED, child.built.parameters
+
+
+def _train(child: Child, data: Dataset, size: int, steps: int) -> None:
+    for start in range(0, steps * size, size):
+        child.train(data.batch("train", range(start, start + size)))
+    child.report()
+    child.progress()

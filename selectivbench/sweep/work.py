@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from dataclasses import dataclass
@@ -71,4 +72,10 @@ def _attempt(work: Work, scratch: Path) -> Report:
     except Exception as error:  # whatever it is, it is this cell's end and not the worker's
         cause = f"{type(error).__name__}: {error}"
         return Report(work.key, "error", cause, seconds=time.monotonic() - began)
-    return Report(work.key, status_in(text), text=text, seconds=time.monotonic() - began)
+    took = time.monotonic() - began
+    return Report(work.key, status_in(text), _cause_in(text), text=text, seconds=took)
+
+
+def _cause_in(text: str) -> str:
+    """The last line of what a record gives as the cause: of a traceback, the error."""
+    return str(json.loads(text).get("cause", "")).strip().rpartition("\n")[2]

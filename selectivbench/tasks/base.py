@@ -15,9 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.anatomy import Described
-from selectivbench.batch import Batch, Encoding
+from selectivbench.batch import BLANK, IGNORE, PAD, Batch, Encoding
 
 Metric = Literal["accuracy", "negative_kl"]
+
+KINDS = ("symbol", "filler", "noise", "distractor", "query", "end")
+"""What a step can be: a symbol to be kept; a filler or blank without noise; a blank under noise; a
+symbol to be ignored; a question; the symbol that ends a string."""
+SYMBOL, FILLER, NOISE, DISTRACTOR, QUERY, END_SYMBOL = range(len(KINDS))
+TO_IGNORE = (FILLER, NOISE, DISTRACTOR)
+"""The kinds that a selective layer passes over."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,14 @@ class Dataset(ABC):
     def described(self, split: str) -> Described | None:  # noqa: ARG002 - for tasks that can
         """What each scored element of a split asks of a memory; None where there is nothing to say."""
         return None
+
+    def kinds(self, batch: Batch) -> NDArray[np.int8]:
+        """(B, T): what each step of a batch of this dataset is, an index into KINDS; IGNORE for
+        padding. Here every shown symbol is one to be kept.
+        """
+        blank = NOISE if self.encoding.noise else FILLER
+        kinds = np.where(batch.tokens == BLANK, blank, SYMBOL)
+        return np.where(batch.tokens == PAD, IGNORE, kinds).astype(np.int8)
 
     def reference(
         self, split: str, indices: Sequence[int] | NDArray[np.int64]

@@ -13,10 +13,10 @@ from selectivbench.anatomy import Described
 from selectivbench.batch import BLANK, IGNORE, PAD, Batch, Encoding
 from selectivbench.compiled import kernels
 from selectivbench.errors import UsageError, explain
-from selectivbench.grammar import Grammar
+from selectivbench.grammar import END, Grammar
 from selectivbench.oracle import Distractors, Oracle
 from selectivbench.seeds import Stream, raw_words, uniforms
-from selectivbench.tasks.base import Levels
+from selectivbench.tasks.base import DISTRACTOR, END_SYMBOL, Levels
 from selectivbench.tasks.checks import CheckedDataset, checked_indices
 from selectivbench.tasks.properties import described_elements
 from selectivbench.walks import Walker
@@ -116,6 +116,17 @@ class ElementData(CheckedDataset):
         drawn = self.elements(split, where)
         tokens, targets, element = self._lay_out(drawn, drawn.gaps)
         return Batch(tokens, targets, element, self._noise_seeds(split, where))
+
+    def kinds(self, batch: Batch) -> NDArray[np.int8]:
+        """The end of a string is no symbol of the grammar's; a second symbol of one element is a
+        distractor."""
+        kinds = super().kinds(batch)
+        kinds[batch.tokens == self.symbol_names.index(END)] = END_SYMBOL
+        if self.plan.distractors.probability:
+            same = batch.element[:, 1:] == batch.element[:, :-1]
+            late = kinds[:, 1:]
+            late[same & (late != IGNORE)] = DISTRACTOR
+        return kinds
 
     def levels(self, split: str = "test") -> Levels:
         """How often each predictor is right on the very elements of the split."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from selectivbench.batch import IGNORE, Encoding
-from selectivbench.tasks.base import Dataset, Levels, Task
+from selectivbench.batch import IGNORE, Batch, Encoding
+from selectivbench.tasks.base import DISTRACTOR, SYMBOL, Dataset, Levels, Task
 from selectivbench.tasks.plans import plan_of
 from selectivbench.tasks.recall import RecallData, Sample
 
@@ -78,6 +78,15 @@ class InductionData(RecallData):
     def sources(self, tokens: NDArray[np.int16], asked: NDArray[np.int64]) -> NDArray[np.int64]:
         place: NDArray[np.int64] = (tokens == self.symbols).argmax(axis=1)
         return place.reshape(asked.shape) + 1
+
+    def kinds(self, batch: Batch) -> NDArray[np.int8]:
+        """To be kept are the first mark and what follows it; every other symbol is in the way."""
+        kinds = super().kinds(batch)
+        mark = batch.tokens == self.symbols
+        kept = mark | np.roll(mark, 1, axis=1)  # the last step is a mark, but a query at that
+        kept[:, 0] = mark[:, 0]
+        kinds[(kinds == SYMBOL) & ~kept] = DISTRACTOR
+        return kinds
 
     def words_needed(self, steps: int) -> int:
         return steps + 1

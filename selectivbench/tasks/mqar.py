@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from selectivbench.batch import IGNORE, Encoding
+from selectivbench.batch import IGNORE, Batch, Encoding
 from selectivbench.seeds import Stream, raw_words, uniforms
-from selectivbench.tasks.base import Dataset, Levels, Task
+from selectivbench.tasks.base import FILLER, Dataset, Levels, Task
 from selectivbench.tasks.plans import plan_of
 from selectivbench.tasks.recall import RecallData, Sample, distinct
 
@@ -96,6 +96,11 @@ class MqarData(RecallData):
         targets = np.full(tokens.shape, IGNORE, dtype=np.int32)
         targets[rows, places] = values
         return tokens.astype(np.int16), targets
+
+    def kinds(self, batch: Batch) -> NDArray[np.int8]:
+        kinds = super().kinds(batch)
+        kinds[batch.tokens >= self.size.keys + self.size.values] = FILLER
+        return kinds
 
     def _bindings(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(B, pairs) keys and the values bound to them."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from selectivbench.anatomy import Described, Property, doubling
 from selectivbench.batch import IGNORE, Batch
 from selectivbench.seeds import Stream, raw_words
+from selectivbench.tasks.base import QUERY
 from selectivbench.tasks.checks import CheckedDataset, checked_indices
 
 Sample = tuple[NDArray[np.int16], NDArray[np.int32]]
@@ -89,6 +90,12 @@ class RecallData(CheckedDataset):
     @abstractmethod
     def sources(self, tokens: NDArray[np.int16], asked: NDArray[np.int64]) -> NDArray[np.int64]:
         """(B, answers) steps that show what is asked at the steps ``asked``, which has that shape."""
+
+    def kinds(self, batch: Batch) -> NDArray[np.int8]:
+        """Every step that asks is a query."""
+        kinds = super().kinds(batch)
+        kinds[batch.targets != IGNORE] = QUERY
+        return kinds
 
     def check_split(self, split: str) -> None:
         """UsageError when there is no such split."""

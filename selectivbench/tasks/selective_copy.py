@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from selectivbench.batch import IGNORE, Encoding
-from selectivbench.tasks.base import Dataset, Levels, Task
+from selectivbench.batch import IGNORE, Batch, Encoding
+from selectivbench.tasks.base import FILLER, Dataset, Levels, Task
 from selectivbench.tasks.checks import digest
 from selectivbench.tasks.plans import plan_of
 from selectivbench.tasks.recall import RecallData, Sample, distinct
@@ -82,6 +82,11 @@ class SelectiveCopyData(RecallData):
         targets = np.full(tokens.shape, IGNORE, dtype=np.int32)
         targets[:, before:] = symbols
         return tokens, targets
+
+    def kinds(self, batch: Batch) -> NDArray[np.int8]:
+        kinds = super().kinds(batch)
+        kinds[batch.tokens == 0] = FILLER
+        return kinds
 
     def words(self, split: str, where: NDArray[np.int64], attempt: int = 0) -> NDArray[np.uint64]:
         """The first of each sample's attempts that falls into its split's share of all samples.

@@ -120,11 +120,15 @@ class TestBars:
 
     def test_linear_attention_is_no_contrast_on_selective_copy(self, made: Make) -> None:
         solved = {**SEPARATE, "linear_attention": 0.99}
-        copy = bars.derive(all_references(made, LITE_COPY, solved), LITE_COPY)
+        runs = all_references(made, LITE_COPY, solved)
+        assert bars.derive(runs, LITE_COPY) is None  # eighteen runs of six references
+        more = [made("s4d", LITE_COPY, seed, 0.70) for seed in (4, 5)]
+        copy = bars.derive(Runs.of([*runs.records.values(), *more]), LITE_COPY)
         gaps = bars.derive(all_references(made, LITE_GAPS, solved), LITE_GAPS)
         assert copy is not None
         assert gaps is not None
         assert copy.bar == 0.8
+        assert copy.runs == 20
         assert gaps.best.entry == "linear_attention"
         assert gaps.separation < 0
         assert "s4d seed 1" not in gaps.wrong

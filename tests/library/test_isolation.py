@@ -20,9 +20,10 @@ import pytest
 from selectivbench.errors import ChildCrashed, ChildFailed, ChildTimeout, UsageError
 from selectivbench.record import Record
 from selectivbench.sandbox import child, confine, landlock, levels, limits, namespaces, paths
-from selectivbench.sandbox.controller import opened, printable, sweep
+from selectivbench.sandbox.controller import opened, printable
 from selectivbench.sandbox.environment import environment
 from selectivbench.sandbox.exits import Exit, exit_of
+from selectivbench.sandbox.folders import sweep
 from selectivbench.sandbox.launch import ForkServer, InProcess
 from selectivbench.sandbox.levels import Isolation
 from selectivbench.sandbox.protocol import Channel

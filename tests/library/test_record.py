@@ -30,8 +30,8 @@ from selectivbench.record import (
 SCHEMA = {
     Record: """identity entry status cause metric accuracy floor ceiling score evaluations curve
         validation stopped_at parameters oversize saved_numbers state_size seconds peak_memory
-        baseline_memory isolation isolation_notes validity verified from_saved custom pieces selection
-        budget environment machine created schema""",
+        baseline_memory isolation isolation_notes validity probe verified from_saved custom pieces
+        selection budget environment machine created schema""",
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",

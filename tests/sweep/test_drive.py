@@ -44,6 +44,22 @@ class Played:
         self.out.clear()
 
 
+@dataclass
+class Away(Played):
+    """Has no room at first, as a cluster whose nodes are still to come."""
+
+    rounds: int = 3
+
+    def room(self) -> int:
+        return 0 if self.rounds else super().room()
+
+    def wait(self) -> tuple[Outcome, ...]:
+        if not self.rounds:
+            return super().wait()
+        self.rounds -= 1
+        return ()
+
+
 @dataclass(frozen=True)
 class Broken:
     """Work that raises."""
@@ -73,6 +89,10 @@ def test_no_more_cells_are_out_than_there_is_room_for(folder: Folder) -> None:
     engine = Played(folder)
     assert drive(cells(), engine, folder).done == 50
     assert engine.most == 3
+
+
+def test_a_driver_waits_for_an_engine_that_has_no_room(folder: Folder) -> None:
+    assert drive(iter([Nap(1, 0.0)]), Away(folder), folder).done == 1
 
 
 def test_a_lost_cell_is_run_again_and_given_up_after_its_retries(folder: Folder) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,17 +89,42 @@ from selectivbench.sweep.naps import Nap
 
 folder = Folder(Path(sys.argv[1]))
 known = folder.known()
-naps = [Nap(i, 0.2, 0, sys.argv[2]) for i in range(8)]
+naps = [Nap(i, float(sys.argv[3]), 0, sys.argv[2]) for i in range(8)]
 with opened(Wish(workers=2), folder.root) as engine:
     drive((nap for nap in naps if nap.key not in known), engine, folder)
 """
 
 
-def test_a_killed_driver_takes_its_workers_along_and_the_next_one_runs_the_rest(
+def test_workers_do_not_outlive_a_driver_that_is_killed(folder: Folder) -> None:
+    command = [sys.executable, "-c", DRIVER, str(folder.root), str(folder.root / "w"), "600"]
+    driver = subprocess.Popen(command)
+    while not (workers := workers_of(folder)) or not folder.running():
+        assert driver.poll() is None
+        time.sleep(0.01)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    end = time.monotonic() + 60
+    while set(workers) & set(workers_of(folder)):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def workers_of(folder: Folder) -> list[int]:
+    """Processes that were started for the folder, by their command lines."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            line = path.read_bytes().split(b"\0")
+            if str(folder.root).encode() in line and b"selectivbench.sweep.engines.worker" in line:
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_a_killed_driver_loses_what_was_running_and_the_next_one_runs_the_rest(
     folder: Folder, tmp_path: Path
 ) -> None:
     witness = tmp_path / "witness"
-    command = [sys.executable, "-c", DRIVER, str(folder.root), str(witness)]
+    command = [sys.executable, "-c", DRIVER, str(folder.root), str(witness), "0.2"]
     first = subprocess.Popen(command)
     while len(folder.known()) < 2:
         assert first.poll() is None

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from selectivbench.errors import UsageError
 from selectivbench.machine import resolve
+from selectivbench.record import Point, Record
 from selectivbench.sweep import file, timing
 from selectivbench.sweep.estimate import Gpu, Measured
 from selectivbench.sweep.load import Load, Loads
 from selectivbench.sweep.plan import Question, cell_seconds, dry_run, plan
 from selectivbench.sweep.runs import Ground, runs
 from selectivbench.sweep.simulate import Machines, simulate
+from selectivbench.sweep.storage import stored
 from selectivbench.sweep.timing import Law, Laws, Step
 from tests.sweep.conftest import TINY
 
@@ -24,7 +27,9 @@ LAWS = Laws(seconds=Law(0.0, 1e-9), parameters=Law(0.0, 12.0))
 
 
 def a_step(width: int, seconds: float) -> Step:
-    return Step("linear", width, 2, 100, seconds, 24 * width**2, "cpu", "a processor")
+    return Step(
+        "linear", "selective_copy", width, 2, 100, seconds, 24 * width**2, "cpu", "a processor"
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +46,7 @@ def test_a_law_goes_through_its_points(values: list[float], law: Law) -> None:
 
 def test_laws_scale_a_measured_step_to_itself() -> None:
     steps = [a_step(32, 0.02), a_step(64, 0.06)]
-    seconds = timing.laws(steps)["linear"].seconds
+    seconds = timing.laws(steps)["linear", "selective_copy"].seconds
     for step in steps:
         assert seconds.at(step.width) * step.layers * step.tokens == pytest.approx(step.seconds)
 
@@ -50,6 +55,8 @@ def test_step_times_are_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "step_times.json"
     timing.write(path, [a_step(32, 0.02)])
     assert timing.read(path) == [a_step(32, 0.02)]
+    timing.add(path, [a_step(16, 0.01), a_step(32, 0.03)])
+    assert timing.read(path) == [a_step(16, 0.01), a_step(32, 0.03)]
     path.write_text("[{}]")
     with pytest.raises(UsageError, match="`selectivbench sweep measure` writes one"):
         timing.read(path)
@@ -133,7 +140,7 @@ def test_a_dry_run_counts_and_says_where_its_steps_were_measured(
     assert f"tiny: 4 runs, {hours:,.0f} device-hours" in said
     assert "measured on cpu (a processor)" in said
     timing.write(steps, [])
-    with pytest.raises(UsageError, match="measured submission: got 'linear'"):
+    with pytest.raises(UsageError, match="measured submission: got 'linear on selective_copy'"):
         dry_run(sweep, steps)
 
 
@@ -150,5 +157,32 @@ def test_a_plan_says_what_was_measured_and_what_was_assumed(
         ["other", "4"],
         ["together", "8"],
     ]
+    assert said.splitlines()[-1].startswith("on the disk: 8 records 4")
     assumed = plan(Question((first,), steps, (2,), Gpu(40.0)))
     assert assumed.startswith("Assumed, not measured: 40 TFLOP/s sustained, no step below 30 ms.")
+
+
+def test_a_measured_step_is_busy_seconds_of_its_own_sizes(sweep_file: Callable[..., Path]) -> None:
+    (step,) = timing.measure(file.read(sweep_file()), (32,), batch_size=4, device="cpu")
+    assert (step.submission, step.task, step.width, step.layers) == (
+        *("linear", "selective_copy"),
+        *(32, 2),
+    )
+    assert step.tokens == 4 * 20
+    assert 0 < step.seconds < 10
+    assert step.parameters > 32**2
+
+
+def test_what_is_stored_is_about_what_a_record_takes(
+    sweep_file: Callable[..., Path], a_record: Record
+) -> None:
+    sweep = file.read(sweep_file())
+    laws_of_it = {("linear", "selective_copy"): LAWS}
+    kept = stored((run for _, run in runs(sweep, Ground(Path("o")))), laws_of_it, save=True)
+    points = tuple(Point(10_000 + i, 1.0 / 3.0, 2.0 / 3.0) for i in range(22))
+    real = len(replace(a_record, curve=points).to_json())
+    assert kept.cells == 4
+    assert kept.records / 4 == pytest.approx(real, rel=0.5)
+    assert kept.curves / kept.cells == pytest.approx(22 * 85)
+    assert kept.models == 4 * 4 * 12 * 16**2 * 2
+    assert kept.checkpoint == 3 * 4 * 12 * 16**2 * 2

@@ -83,7 +83,8 @@ def test_the_best_mean_over_the_seeds_by_validation_is_chosen(made: Made) -> Non
 
 
 def test_nothing_is_chosen_while_a_cell_is_to_come(made: Made) -> None:
-    made.write(lambda c: None if c.varied["width"] == 16 and c.seed == 2 else made.record(c))
+    to_come = {"width": 16, "lr": 1e-3}  # not even the best
+    made.write(lambda c: None if c.varied == to_come and c.seed == 2 else made.record(c))
     assert made.chosen() == {32: 3e-3}
 
 
@@ -186,3 +187,13 @@ def test_validation_figures(a_record: Record) -> None:
     assert validation_figure(record, "validation") == 0.6
     assert validation_figure(record, "best_validation") == 0.8
     assert validation_figure(replace(a_record, curve=()), "validation") is None
+
+
+def test_the_plateaus_are_drawn_with_their_seeds(made: Made) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `figures` is not installed")
+    made.write(made.record)
+    said = commands.summary(made.path, made.ground.root, plot=True)
+    assert "plateaus.svg" in said
+    assert "width=16" in (made.ground.root / "plateaus.svg").read_text()
+    lines = list(csv.reader(io.StringIO((made.ground.root / "plateaus.csv").read_text())))
+    assert lines[1] == ["width=16", "linear", "0.001", "0.51", "0.5", "0.52", "2"]

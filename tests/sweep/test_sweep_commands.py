@@ -115,7 +115,6 @@ REFUSED = [
     ("sweep run none.toml", "sweep file: got 'none.toml'"),
     ("sweep run tiny.toml --engine rey", "did you mean 'ray'?"),
     ("sweep run tiny.toml --workers 0", "workers: got 0, allowed: 1 or more"),
-    ("sweep resume tiny.toml", "sweep folder: got '.selectivbench/sweeps/tiny', allowed: one"),
     ("sweep status tiny.toml", "`selectivbench sweep run tiny.toml`"),
     ("sweep results tiny.toml", "`selectivbench sweep run tiny.toml`"),
     ("sweep cell tiny.toml --lr=0.001", "which several fit"),
@@ -168,3 +167,20 @@ def described(path: Path) -> str:
     from selectivbench.sweep import changes, file
 
     return json.dumps(changes.described(file.read(path)))
+
+
+def test_status_names_the_cell_that_failed_and_why(
+    sweep_file: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sweep_file(
+        TINY.replace("seeds = [1, 2]", "seeds = [7]").replace("[1e-3, 1e-2]", "[1e-3]")
+    )
+    (path.parent / "linear.py").write_text(
+        "def Mixer(spec):\n    raise ValueError('no such luck')\n"
+    )
+    assert main(["sweep", "run", str(path), "--workers", "1"]) == 2
+    assert "1 of 1 cells failed; `selectivbench sweep status" in capsys.readouterr().err
+    main(["sweep", "status", str(path)])
+    said = capsys.readouterr().out
+    assert "0 of 1 done, 1 failed" in said
+    assert "linear lr=0.001 seed=7: error: ValueError: no such luck" in said

@@ -58,25 +58,30 @@ class RayEngine:
         if not self._out:
             time.sleep(PATIENCE)  # no node is up at the moment
             return ()
-        waiting = list(self._out)
-        ready, rest = ray.wait(waiting, num_returns=1, timeout=PATIENCE)
-        if ready and rest:
-            more, _ = ray.wait(rest, num_returns=len(rest), timeout=0)
-            ready = ready + more
-        return tuple(self._outcome(reference) for reference in ready)
+        try:
+            return tuple(self._outcome(reference) for reference in self._ended())
+        except (RaySystemError, ConnectionError) as error:
+            raise SelectivError(
+                f"the Ray cluster is gone ({_first_line(error)}); start it, then resume the sweep."
+            ) from error
 
     def close(self) -> None:
         """Leave the cluster; Ray ends the tasks of a driver that has left."""
         ray.shutdown()
 
+    def _ended(self) -> list[Any]:
+        """References of what has ended; ``ray.wait`` gives no more than it is asked for."""
+        ready, rest = ray.wait(list(self._out), num_returns=1, timeout=PATIENCE)
+        if ready and rest:
+            ready += ray.wait(rest, num_returns=len(rest), timeout=0)[0]
+        return list(ready)
+
     def _outcome(self, reference: Any) -> Outcome:
         work = self._out.pop(reference)
         try:
             report: Report = ray.get(reference)
-        except RaySystemError as error:
-            raise SelectivError(
-                f"the Ray cluster is gone ({error}); start it again, then resume the sweep."
-            ) from error
+        except RaySystemError:
+            raise
         except RayError as error:
             return Outcome(work, None, f"{type(error).__name__}: {_first_line(error)}")
         return Outcome(work, report)
