@@ -91,13 +91,15 @@ class _Training:
         left = self.left
         for step, indices in zip(left, islice(order, left.start - 1, None), strict=False):
             self.child.train(data.batch("train", indices))
-            if step in self.reports:
-                self.child.report()
+            if step not in self.reports:
+                continue
+            due = self.progress.due(step)  # before the report, whose reader will want to know
+            self.child.report()
             if step in self.validations:
                 held_out.ask(self.child)
                 if self.gate.closes():
                     return
-            if step in self.reports and self.progress.due(step):
+            if due:
                 self.child.ask_checkpoint()
 
     def receive(self, held_out: Exam, tracker: Tracker) -> tuple[Point, ...]:

@@ -88,8 +88,7 @@ def heads_of(width: int, published: bool) -> int:
     [4, 4, 8, 16]
     """
     if published and width >= 4 * LEAST_HEAD:
-        powers = [1 << n for n in range(2, 20) if width <= LARGEST_HEAD << n]
-        choices = powers[:1] if powers[0] == 4 else powers
+        choices = [1 << n for n in range(2, 20) if width <= LARGEST_HEAD << n]
     else:
         choices = list(range(width // LEAST_HEAD, 0, -1))
     for heads in choices:

@@ -1,4 +1,8 @@
-"""Bars from runs: the midpoint between the worst selective and the best non-selective reference."""
+"""Bars from runs: the midpoint between the worst selective and the best non-selective reference.
+
+Where the two groups do not stand apart, no bar tells them apart: there it is a bar for learning at all,
+three sigma below the worst selective reference, and says so.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,17 @@ from math import sqrt
 from statistics import fmean, variance
 from typing import NamedTuple
 
+import numpy as np
+
 from selectivbench.evidence.runs import Case, Runs, references
 
 LEAST_RUNS = 20
 LEAST_SIGMA = 0.005
 """Below this the spread of a few runs says nothing about the next one."""
+LEAST_SEPARATION = 3.0
+"""Sigmas between the groups from which on a bar in the middle tells them apart."""
+LEARNING = 3.0
+"""Sigmas below the worst selective reference where the groups cannot be told apart."""
 PLACES = 3
 """Decimals of a bar and its sigma."""
 
@@ -53,8 +63,15 @@ class Derivation:
 
     @property
     def bar(self) -> float:
-        """The midpoint."""
-        return round((self.worst.mean + self.best.mean) / 2, PLACES)
+        """The midpoint, or the bar for learning at all."""
+        middle = (self.worst.mean + self.best.mean) / 2
+        learning = self.worst.mean - LEARNING * self.sigma
+        return round(middle if self.separates else learning, PLACES)
+
+    @property
+    def separates(self) -> bool:
+        """Whether the groups stand apart."""
+        return self.separation >= LEAST_SEPARATION
 
     @property
     def separation(self) -> float:
@@ -62,8 +79,16 @@ class Derivation:
         return (self.worst.mean - self.best.mean) / self.sigma
 
     @property
+    def paired(self) -> float:
+        """The separation when what a seed gives to all entries alike is taken out of sigma."""
+        everyone = [*self.selective.values(), *self.not_selective.values()]
+        return (self.worst.mean - self.best.mean) / max(LEAST_SIGMA, residual(everyone))
+
+    @property
     def wrong(self) -> tuple[str, ...]:
-        """Runs on the wrong side of the bar: a single case would have misjudged them."""
+        """Runs on the wrong side of a bar that separates: a single case would have misjudged them."""
+        if not self.separates:
+            return ()
         low = [
             f"{e} seed {s}"
             for e, runs in self.selective.items()
@@ -108,6 +133,19 @@ def pooled(groups: list[Mapping[int, float]]) -> float:
     freedom = sum(len(group) - 1 for group in several)
     squares = sum(variance(group) * (len(group) - 1) for group in several)
     return sqrt(squares / freedom)
+
+
+def residual(groups: list[Mapping[int, float]]) -> float:
+    """Standard deviation of what entry and seed together do not explain, over the shared seeds.
+
+    >>> residual([{1: 0.1, 2: 0.3}, {1: 0.5, 2: 0.7}]) < 1e-9
+    True
+    """
+    seeds = sorted(set.intersection(*(set(group) for group in groups)))
+    table = np.array([[group[seed] for seed in seeds] for group in groups])
+    rest = table - table.mean(1, keepdims=True) - table.mean(0, keepdims=True) + table.mean()
+    freedom = (len(groups) - 1) * (len(seeds) - 1)
+    return sqrt(float((rest**2).sum()) / freedom) if freedom else 0.0
 
 
 def _means(scores: Scores) -> list[Group]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from selectivbench import thresholds
 from selectivbench.errors import EvidenceError, UsageError, explain
-from selectivbench.evidence.bars import Derivation, derive
+from selectivbench.evidence.bars import LEARNING, Derivation, derive
 from selectivbench.evidence.claims import Claim, claims
 from selectivbench.evidence.page import page
 from selectivbench.evidence.runs import Case, Runs
@@ -74,12 +74,12 @@ def gather(runs: Runs, frozen: Sequence[Bar] | None = None) -> Evidence:
     """Derive every bar anew; one that has too few runs stays as it is frozen, marked provisional."""
     bars = thresholds.bars() if frozen is None else frozen
     derived = [(bar, derive(runs, _case(bar))) for bar in bars]
+    found = tuple(_kept(bar) if d is None else _bar(bar, d) for bar, d in derived)
+    bar_of = {_case(bar): bar.bar for bar in found}.get
     return Evidence(
-        bars=tuple(
-            replace(bar, provisional=True) if d is None else _bar(bar, d) for bar, d in derived
-        ),
+        bars=found,
         derivations=tuple(d for _, d in derived if d is not None),
-        claims=claims(runs),
+        claims=claims(runs, bar_of),
     )
 
 
@@ -136,6 +136,10 @@ def _page_differs(evidence: Evidence, root: Path) -> Iterator[str]:
         yield f"{path}: frozen {len(there)} lines, the records give {len(wanted)}"
 
 
+def _kept(bar: Bar) -> Bar:
+    return replace(bar, provisional=True)
+
+
 def _bar(bar: Bar, derived: Derivation) -> Bar:
     return replace(
         bar, bar=derived.bar, sigma=derived.sigma, provisional=False, evidence=sentence(derived)
@@ -145,8 +149,10 @@ def _bar(bar: Bar, derived: Derivation) -> Bar:
 def sentence(derived: Derivation) -> str:
     """The derivation in words, for whoever reads the file."""
     worst, best = derived.worst, derived.best
-    return (
-        f"midpoint of {worst.entry} {worst.mean:.3f} (lowest selective mean) and {best.entry} "
-        f"{best.mean:.3f} (highest non-selective mean); sigma over {derived.runs} runs; "
-        f"apart by {derived.separation:.1f} sigma"
+    groups = (
+        f"{worst.entry} {worst.mean:.3f} (lowest selective mean) and {best.entry} {best.mean:.3f} "
+        f"(highest non-selective one), {derived.separation:.1f} sigma apart over {derived.runs} runs"
     )
+    if derived.separates:
+        return f"midpoint of {groups}"
+    return f"for learning at all, {LEARNING:g} sigma below the first; does not separate {groups}"

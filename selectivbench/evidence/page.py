@@ -18,9 +18,12 @@ three seeds). A claim that does not hold at this size is reported so.
 """
 
 BARS = """\
-A bar is the midpoint between the worst selective and the best non-selective reference; sigma is the
-spread of a run around its entry's mean, pooled over all reference runs, and at least 0.005. Bars of
-cases without twenty reference runs are provisional, marked so in thresholds.json, and not shown here.
+A bar is the midpoint between the worst selective and the best non-selective reference. Sigma is the
+spread of a run around its entry's mean, pooled over these references, and at least 0.005; it holds
+what a seed's grammar gives to all entries alike (the paired figure takes that out). Where the groups
+are less than three sigma apart, no bar tells them apart: there it is a bar for learning at all, three
+sigma below the worst selective reference. Bars of cases without twenty reference runs are
+provisional, marked so in thresholds.json, and not shown here.
 """
 
 
@@ -68,10 +71,14 @@ def _bars(derivations: Iterable[Derivation]) -> Iterator[str]:
         wrong = (
             f" On the wrong side of the bar: {', '.join(derived.wrong)}." if derived.wrong else ""
         )
+        verdict = (
+            "" if derived.separates else " **It does not separate: a bar for learning at all.**"
+        )
         yield (
             f"Worst selective {worst.entry} {worst.mean:.3f}, best non-selective {best.entry} "
             f"{best.mean:.3f}, sigma {derived.sigma:.3f} over {derived.runs} runs: apart by "
-            f"**{derived.separation:.1f} sigma**.{wrong}\n"
+            f"**{derived.separation:.1f} sigma** ({derived.paired:.1f} paired by seed)."
+            f"{verdict}{wrong}\n"
         )
         yield "| reference | group | score by seed |"
         yield "|---|---|---|"

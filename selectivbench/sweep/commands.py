@@ -11,8 +11,9 @@ from pathlib import Path
 
 from selectivbench import atomic
 from selectivbench.errors import SelectivError, UsageError, explain
-from selectivbench.record import REUSED
+from selectivbench.record import REUSED, Record
 from selectivbench.sweep import file, results, tables, wandb_export
+from selectivbench.sweep.agent import tell_agent
 from selectivbench.sweep.changes import described, refuse_changes
 from selectivbench.sweep.drive import RETRIES, Tally, drive
 from selectivbench.sweep.engines import Wish, opened
@@ -155,6 +156,8 @@ def one_cell(path: Path, out: Path | None, device: str, words: Sequence[str]) ->
     folder.prepare(described(sweep))
     cell = find_cell(sweep, words)
     report = execute(run_of(cell, sweep, ground), str(ground.root))
+    if (text := folder.read(report.key)) is not None:
+        tell_agent(Record.from_json(text), sweep.choice.by, ground.root)
     if not report.done:
         raise SelectivError(f"{cell}: {report.status}: {report.cause or folder.path(report.key)}")
     return f"{cell}: {report.status}, {folder.path(report.key)}"

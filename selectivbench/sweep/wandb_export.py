@@ -22,7 +22,7 @@ def to_yaml(sweep: Sweep, root: Path) -> str:
     command = ["selectivbench", "sweep", "cell", "--out", str(root.absolute()), str(sweep.path)]
     lines = ["# `wandb sweep` this file once; then, on each machine, the `wandb agent` it prints."]
     lines += [f"name: {json.dumps(sweep.name)}", "method: grid", "metric:"]
-    lines += ["  name: validation", "  goal: maximize", "command:", '  - "${env}"']
+    lines += [f"  name: {sweep.choice.by}", "  goal: maximize", "command:", '  - "${env}"']
     lines += [f"  - {json.dumps(word)}" for word in command]
     lines += ['  - "${args}"', "parameters:"]
     for name, values in _parameters(sweep):

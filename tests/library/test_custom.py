@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from selectivbench import custom
+from selectivbench.checkpoints import Checkpoints
 from selectivbench.cli import main
 from selectivbench.custom import CHECKPOINTS, Place, Training, find_record, run_training
 from selectivbench.errors import UsageError
@@ -267,6 +268,20 @@ class Follower:
 
     def done(self, record: Record) -> None:
         assert record.custom is not None
+
+
+def test_a_sender_that_is_slow_to_decide_confuses_no_reader(
+    training: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hesitant(Checkpoints):
+        def due(self, step: int) -> bool:
+            time.sleep(0.7)
+            return super().due(step)
+
+    plain = run_training(training(steps=3), replace(place(tmp_path), out=tmp_path / "plain"))
+    monkeypatch.setattr(custom, "Checkpoints", Hesitant)
+    record = run_training(training(steps=3), place(tmp_path, every=0.0))
+    assert (record.cause, record.curve) == (plain.cause, plain.curve)
 
 
 def test_a_damaged_checkpoint_is_said_and_kept(training: Any, tmp_path: Path) -> None:

@@ -217,6 +217,26 @@ def test_out_of_memory_splits_the_batch_and_leaves_the_update(
     assert split.model.seen[-pieces:] == [4 // pieces] * pieces or targets is UNEVEN
 
 
+def test_pieces_that_were_done_before_memory_ran_out_do_not_count_twice() -> None:
+    class Late(Greedy):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = super().forward(x)
+            if len(self.seen) == 2:  # the second of two pieces
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            return y
+
+    whole, late = trainer(Greedy(9), clip=1e9), trainer(Late(2), clip=1e9)
+    late.model.load_state_dict(whole.model.state_dict())
+    late.pieces = 2
+    whole.step(INPUTS, TARGETS)
+    late.step(INPUTS, TARGETS)
+    assert late.pieces == 4
+    for one, other in zip(whole.parameters, late.parameters, strict=True):
+        assert one.grad is not None
+        assert other.grad is not None
+        torch.testing.assert_close(other.grad, one.grad, rtol=1e-5, atol=1e-7)
+
+
 def test_one_sequence_that_does_not_fit_is_out_of_memory() -> None:
     t = trainer(Greedy(0))
     with pytest.raises(torch.OutOfMemoryError):

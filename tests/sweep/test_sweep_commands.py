@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import yaml
 
 from selectivbench.cli import main
 from selectivbench.record import Record
+from selectivbench.sweep.agent import tell_agent
 from selectivbench.sweep.folder import Folder
 from tests.sweep.conftest import TINY
 
@@ -89,12 +91,45 @@ def test_the_command_that_is_exported_runs_one_cell_as_an_agent_runs_it(
     assert chosen["draw"] == {"value": 1}
     command = as_an_agent(exported["command"], chosen)
     scripts = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}"}
+    agent = {"WANDB_SWEEP_ID": "abc", "WANDB_MODE": "offline"}  # the real package, told offline
+    environment = {**os.environ, **agent, "PATH": f"{scripts}:{os.environ['PATH']}"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
     assert done.returncode == 0, done.stderr
     assert "linear lr=0.01 layers=" in done.stdout
+    assert "W&B was not told" not in done.stderr
     known = Folder(here / ".selectivbench/sweeps/tiny").known()
     assert list(known.values()) == ["pass"]
+
+
+def test_a_cell_of_an_agent_tells_its_run_and_no_failure_of_that_takes_the_result(
+    here: Path,
+    a_record: Record,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wandb = pytest.importorskip("wandb", reason="the extra `wandb` is not installed")
+    told: dict[str, object] = {}
+
+    class Run:
+        summary = told
+
+        def log(self, values: dict[str, object], step: int) -> None:
+            told[f"step {step}"] = values
+
+    @contextmanager
+    def init(**_: object) -> Iterator[Run]:
+        yield Run()
+
+    monkeypatch.setattr(wandb, "init", init)
+    tell_agent(a_record, "validation", here)
+    assert not told  # no agent has started this process
+    monkeypatch.setenv("WANDB_SWEEP_ID", "abc")
+    tell_agent(a_record, "best_validation", here)
+    assert told["step 10"] == {"loss": 2.0, "curve": 0.5}
+    assert (told["best_validation"], told["status"]) == (0.5, "pass")
+    monkeypatch.setattr(wandb, "init", lambda **_: 1 / 0)
+    tell_agent(a_record, "validation", here)
+    assert capsys.readouterr().err == "W&B was not told: ZeroDivisionError: division by zero\n"
 
 
 def as_an_agent(command: list[str], chosen: dict[str, dict[str, object]]) -> list[str]:
