@@ -27,10 +27,14 @@ from selectivbench.store import RecordStore
 from selectivbench.submission import load
 from selectivbench.tasks import Task, get_task
 from selectivbench.tasks.plans import variant_of
-from selectivbench.tracking import NullTracker
+from selectivbench.tracking.contract import Follower, Tracking
+from selectivbench.tracking.events import Events
+from selectivbench.tracking.together import Given, Together
 
 CHECKPOINTS = "checkpoints"
 """Beside the records of a folder: trainings that go on, or were interrupted."""
+SESSION = "session"
+"""Beside the records too: the events of trainings."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,6 @@ def run_training(
     _check_data(job)
     store, models = RecordStore(place.out), SavedModels(place.out / FOLDER)
     trained, wanted = job.identity(job.tasks[0]), job.identity(job.tasks[-1])
-    follower = tracker or NullTracker()
     with store.lock(trained.key):
         found = store.find(wanted).record
         if found is not None and (not place.save or models.has(trained)):
@@ -154,16 +157,17 @@ def run_training(
         checkpoints = Checkpoints(
             place.out / CHECKPOINTS / f"{trained.key}.safetensors", place.every
         )
-        with _launcher(job, place, launchers) as launcher:
-            if place.from_saved:
-                records = run_saved(job, launcher, models.find(trained))
-            else:
-                kept = models if place.save else None
-                records = run(job, launcher, follower, lambda fit: fit(), kept, checkpoints)
-        store.write_source(job.submission.sha256, job.submission.source)
-        written = [store.write(record) for record in records]
-        for record in written:
-            follower.done(record)
+        with _followed(job, place, tracker) as follower:
+            with _launcher(job, place, launchers) as launcher:
+                if place.from_saved:
+                    records = run_saved(job, launcher, models.find(trained))
+                else:
+                    kept = models if place.save else None
+                    records = run(job, launcher, follower, lambda fit: fit(), kept, checkpoints)
+            store.write_source(job.submission.sha256, job.submission.source)
+            written = [store.write(record) for record in records]
+            for record in written:
+                follower.done(record)
         if all(record.status in REUSED for record in written):
             checkpoints.clear()
     return written[-1]
@@ -179,6 +183,19 @@ def line(record: Record) -> str:
     validation = f"{seen[-1]:.4f}" if seen else "-"
     figures = f"{record.metric} {record.accuracy:.4f}, score {record.score:.4f}"
     return f"{name}: {figures}, validation {validation}  ({who.stem}.json)"
+
+
+@contextmanager
+def _followed(job: Job, place: Place, tracker: Tracker | None) -> Iterator[Follower]:
+    """The training's events, which ``selectivbench watch`` reads, and a tracker of the caller's."""
+    members: list[Tracking] = [Events(place.out / SESSION)]
+    if tracker is not None:
+        members.append(Given(tracker))
+    follower = Together(members).follow(job.start)
+    try:
+        yield follower
+    finally:
+        follower.end()
 
 
 @contextmanager

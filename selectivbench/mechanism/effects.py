@@ -78,8 +78,6 @@ def channel_effects(
     """(C,): each channel's d; NaN where it has none."""
     one, two = values[symbol].astype(np.float64), values[other].astype(np.float64)
     scale = np.maximum(np.abs(one).max(axis=0), np.abs(two).max(axis=0))
-    first = one[0]  # a constant has a spread of exactly zero when it is taken off first
-    one, two = one - first, two - first
     freedom = max(1, len(one) + len(two) - 2)
     squares = ((one - one.mean(axis=0)) ** 2).sum(axis=0) + ((two - two.mean(axis=0)) ** 2).sum(0)
     return _ratio(one.mean(axis=0) - two.mean(axis=0), np.sqrt(squares / freedom), scale)

@@ -62,6 +62,9 @@ def run(orders: Orders) -> str:
     total = count(sweep)
     if total > MANY and not orders.many:
         raise UsageError(explain("cells", f"{total:,}", f"{MANY:,}", "or --yes if they are meant"))
+    if sweep.save and not orders.wish.shared:
+        remedy = "only records come back from nodes that do not see the folder"
+        raise UsageError(explain("--return-records", "a sweep with save = true", "none", remedy))
     ground = ground_of(sweep, orders.out, orders.device, orders.isolate)
     folder = Folder(ground.root)
     _begin(sweep, folder, orders)

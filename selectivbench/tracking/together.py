@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from selectivbench.record import Record
+from selectivbench.record import Record, Tracker
 from selectivbench.tracking.contract import Follower, Start, Tracking
 
 Told = Callable[[Follower], object]
@@ -50,6 +50,33 @@ class Together:
             self._troubles.setdefault(member.name, f"{member.name}: {_reason(error)}")
             return False
         return True
+
+
+class Given:
+    """A tracker that is there already, as a member: every training is told to the same one."""
+
+    name = "tracker"
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+
+    def follow(self, start: Start) -> Follower:  # noqa: ARG002 - every member takes its start
+        """The tracker itself."""
+        return _Endless(self._tracker)
+
+    def known(self, record: Record, source: str) -> None:
+        """Nothing: it follows trainings."""
+
+    def close(self) -> None:
+        """Nothing: it is its owner's."""
+
+
+class _Endless:
+    def __init__(self, tracker: Tracker) -> None:
+        self.point, self.done = tracker.point, tracker.done
+
+    def end(self) -> None:
+        """Nothing: the tracker goes on."""
 
 
 class _Followers:

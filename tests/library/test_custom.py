@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,14 @@ import pytest
 from selectivbench import custom
 from selectivbench.checkpoints import Checkpoints
 from selectivbench.cli import main
-from selectivbench.custom import CHECKPOINTS, Place, Training, find_record, run_training
+from selectivbench.custom import (
+    CHECKPOINTS,
+    SESSION,
+    Place,
+    Training,
+    find_record,
+    run_training,
+)
 from selectivbench.errors import UsageError
 from selectivbench.record import Record
 from selectivbench.saved import FOLDER
@@ -76,6 +84,9 @@ def test_a_record_is_marked_and_has_no_verdict(training: Any, tmp_path: Path) ->
     assert find_record(asked, place(tmp_path)) == record
     assert run_training(asked, place(tmp_path)) == record  # done already
     assert not list((tmp_path / "out").glob(f"{CHECKPOINTS}/*"))
+    (events,) = (tmp_path / "out" / SESSION).glob("*.events.jsonl")
+    told = [json.loads(line)["event"] for line in events.read_text().splitlines()]
+    assert told == ["started", *["point"] * len(record.curve), "done", "ended"]
 
 
 def test_the_bar_of_a_profile_does_not_judge_it(a_record: Record, tmp_path: Path) -> None:

@@ -224,6 +224,13 @@ class TestClaims:
         assert self.stalls(made, 0.90, 0.92).verdict == "holds in part"
         assert self.stalls(made, 0.90, 0.90).verdict == "does not hold"
 
+    def test_half_of_the_runs_decide_nothing_and_are_shown(self, made: Make) -> None:
+        only = Runs.of([made("s4d", LITE_COPY, 1, 0.5)])
+        claim = claims.claims(only, BARS.get)[0]
+        assert claim.verdict == "undecided"
+        assert [f.value.value for f in claim.figures] == [0.5]
+        assert "Not every one" in claim.note
+
     def test_without_runs_nothing_is_claimed(self) -> None:
         found = [
             claim for claim in claims.claims(Runs({}), BARS.get) if "default rate" not in claim.text

@@ -219,3 +219,12 @@ def test_status_names_the_cell_that_failed_and_why(
     said = capsys.readouterr().out
     assert "0 of 1 done, 1 failed" in said
     assert "linear lr=0.001 seed=7: error: ValueError: no such luck" in said
+
+
+def test_models_do_not_come_back_with_records(
+    sweep_file: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = 'task = "noisy_gaps"\nsave = true\nprofile = "smoke"\nsubmissions = ["linear.py"]\n'
+    path = str(sweep_file(f"{text}seeds = [1]\n[fixed]\nsteps = 2\n"))
+    assert main(["sweep", "run", path, "--engine", "ray", "--return-records"]) == 2
+    assert "only records come back" in capsys.readouterr().err
