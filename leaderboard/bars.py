@@ -48,7 +48,7 @@ def _panel(svg: Svg, part: Bars, left: float, y: Scale, first: bool) -> None:
         svg.bar(x + 1.5, y(height), each - 3, y.start - y(height), f"col{pale}", told)
     for place in _apart([name for name, *_ in part.bins], each):
         svg.text(left + (place + 0.5) * each, y.start + 14, part.bins[place][0], "middle", "soft")
-    svg.text(left + wide / 2, y.start + 29, part.axis, "middle", "soft")
+    svg.text(left + wide / 2, y.start + 29, part.axis[:28], "middle", "soft")
 
 
 def _apart(names: Sequence[str], each: float) -> list[int]:

@@ -79,7 +79,7 @@ AXES: Mapping[str, Axis] = MappingProxyType(
             "beyond {n} symbol{s} of memory",
         ),
         "known": Axis(
-            "elements since the state was plain to see",
+            "elements since a plain state",
             "within {n} element{s} of a plain state",
             "more than {n} element{s} after a plain state",
         ),

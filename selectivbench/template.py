@@ -38,6 +38,11 @@ class Mixer(nn.Module):
 def state_size(spec):
     """Floats carried per layer and sequence at inference."""
     return spec.d_model
+
+
+def probe(module, x):
+    """What `selectivbench probe` shows of this layer: numbers of shape (B, T, channels), by name."""
+    return {{"gate": torch.sigmoid(module.gate(x) + 2)}}
 '''
 
 

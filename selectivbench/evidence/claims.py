@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib.resources import files
 from math import inf, log
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
 
+from selectivbench.evidence.claim import ABSTRACT, OURS, TEXTBOOK, Claim, Verdict, verdict_of
 from selectivbench.evidence.contrasts import (
     SOLVED,
     Figure,
@@ -34,29 +33,12 @@ from selectivbench.evidence.runs import (
 from selectivbench.lr_curve import PLATEAU
 from selectivbench.lr_curve import read as read_curves
 
-Verdict = Literal["holds", "holds in part", "does not hold", "undecided", "not run"]
-
 PAPER_COPY = Case("selective_copy-v1", "paper", "base")
 LITE_LONGER_GAPS = Case("gap_extrapolation-v2", "lite", "base")
 LITE_AMBIGUITIES = tuple(
     Case("memorization-v1", "lite", variant) for variant in ("amb8", "amb12", "amb20")
 )
 OVERALL = (LITE_COPY, LITE_GAPS, LITE_DISTRACTORS, LITE_LONGER_GAPS)
-TEXTBOOK = "the textbook's selective-copy chapter"
-ABSTRACT = "SelectivBench, abstract (arXiv 2601.12598)"
-OURS = "this benchmark"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim, where it is from, and what the committed records say of it."""
-
-    text: str
-    source: str
-    verdict: Verdict
-    figures: tuple[Figure, ...] = ()
-    note: str = ""
-
 
 BarOf = Callable[[Case], float | None]
 """The bar of a case, where one is set."""
@@ -101,7 +83,7 @@ def _stalls(runs: Runs, case: Case, bar_of: BarOf) -> Claim:
         note += " The textbook reports an accuracy of 0.658 for S4D after 32 epochs."
     if not low or not all(high):
         return Claim(text, TEXTBOOK, "undecided", figures, note + " Not every one of them has run.")
-    return Claim(text, TEXTBOOK, _verdict(stalled, solved), figures, note)
+    return Claim(text, TEXTBOOK, verdict_of(stalled, solved), figures, note)
 
 
 def _fewer_steps(runs: Runs, case: Case) -> Claim:
@@ -146,7 +128,7 @@ def _mixing_and_selectivity(runs: Runs, bar_of: BarOf) -> Claim:
         figures.append(best)
         passed.append(best.value.value >= bar)
     note = "The best entry with a diagonal (or scalar) transition on each task, against the bar."
-    return Claim(text, ABSTRACT, _verdict(*passed), tuple(figures), note)
+    return Claim(text, ABSTRACT, verdict_of(*passed), tuple(figures), note)
 
 
 def _mixing_and_generalization(runs: Runs) -> Claim:
@@ -175,7 +157,7 @@ def _attention(runs: Runs) -> Claim:
         best += top
         wins.append(top[0].value.value > top[1].value.value)
     note = "The best softmax entry and the best linear recurrent one on each task."
-    return Claim(text, ABSTRACT, _verdict(*wins) if wins else "not run", tuple(best), note)
+    return Claim(text, ABSTRACT, verdict_of(*wins) if wins else "not run", tuple(best), note)
 
 
 def _drops(runs: Runs, hard: Case, what: str) -> Claim:
@@ -193,7 +175,7 @@ def _drops(runs: Runs, hard: Case, what: str) -> Claim:
     note += "An entry that cannot memorize has little to lose."
     if not all(parts):
         return Claim(text, OURS, "not run", figures, note)
-    return Claim(text, OURS, _verdict(max(parts[0]) < min(parts[1])), figures, note)
+    return Claim(text, OURS, verdict_of(max(parts[0]) < min(parts[1])), figures, note)
 
 
 def _slope(runs: Runs) -> Claim:
@@ -208,7 +190,9 @@ def _slope(runs: Runs) -> Claim:
     if not full:
         return Claim(text, ABSTRACT, "not run")
     falls = [m == sorted(m, reverse=True) for m in full]
-    return Claim(text, ABSTRACT, _verdict(*falls), tuple(figures), "Score at ambiguity 8, 12, 20.")
+    return Claim(
+        text, ABSTRACT, verdict_of(*falls), tuple(figures), "Score at ambiguity 8, 12, 20."
+    )
 
 
 def _size(runs: Runs) -> Claim:
@@ -243,7 +227,7 @@ def _rates() -> Claim:
         for c in curves
     )
     note = f"Within {PLATEAU} of the best validation figure. " + "; ".join(rows) + "."
-    return Claim(text, OURS, _verdict(*inside), (), note)
+    return Claim(text, OURS, verdict_of(*inside), (), note)
 
 
 def _all_positive(
@@ -267,9 +251,3 @@ def _sign(difference: Figure) -> Verdict:
     if value.half is None or value.low <= 0 <= value.high:
         return "undecided"
     return "holds" if value.low > 0 else "does not hold"
-
-
-def _verdict(*held: bool) -> Verdict:
-    if all(held):
-        return "holds"
-    return "holds in part" if any(held) else "does not hold"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from selectivbench import thresholds
 from selectivbench.errors import EvidenceError, UsageError, explain
+from selectivbench.evidence import gates
 from selectivbench.evidence.bars import LEARNING, Derivation, derive
-from selectivbench.evidence.claims import Claim, claims
+from selectivbench.evidence.claim import Claim
+from selectivbench.evidence.claims import claims
 from selectivbench.evidence.page import page
 from selectivbench.evidence.runs import Case, Runs
 from selectivbench.thresholds import Bar
@@ -37,8 +39,8 @@ def verified(records: Path | None, root: Path | None = None) -> str:
     records: a folder (default: the committed results). root: of a checkout (default: the one that this
     package lies in; an installed package has none, and only its bars are compared).
     """
-    found = gather(Runs.load(records))
     where = checkout() if root is None else root
+    found = gather(Runs.load(records), where)
     wrong = verify(found, where)
     if wrong:
         raise EvidenceError(
@@ -61,7 +63,9 @@ def written(records: Path | None, root: Path | None = None) -> str:
         text=True,
         check=False,
     ).stdout.strip()
-    return freeze(gather(Runs.load(records)), where, datetime.now(UTC).date().isoformat(), commit)
+    return freeze(
+        gather(Runs.load(records), where), where, datetime.now(UTC).date().isoformat(), commit
+    )
 
 
 def checkout() -> Path | None:
@@ -70,16 +74,19 @@ def checkout() -> Path | None:
     return root if (root / "pyproject.toml").is_file() else None
 
 
-def gather(runs: Runs, frozen: Sequence[Bar] | None = None) -> Evidence:
-    """Derive every bar anew; one that has too few runs stays as it is frozen, marked provisional."""
-    bars = thresholds.bars() if frozen is None else frozen
+def gather(runs: Runs, root: Path | None = None) -> Evidence:
+    """Derive every bar anew; one that has too few runs stays as it is frozen, marked provisional.
+
+    root: of a checkout, for the probes; without one there are none.
+    """
+    bars = thresholds.bars()
     derived = [(bar, derive(runs, _case(bar))) for bar in bars]
     found = tuple(_kept(bar) if d is None else _bar(bar, d) for bar, d in derived)
     bar_of = {_case(bar): bar.bar for bar in found}.get
     return Evidence(
         bars=found,
         derivations=tuple(d for _, d in derived if d is not None),
-        claims=claims(runs, bar_of),
+        claims=(*claims(runs, bar_of), *gates.claims(gates.read(root))),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from selectivbench.evidence.bars import Derivation
-from selectivbench.evidence.claims import Claim
+from selectivbench.evidence.claim import Claim
 from selectivbench.evidence.contrasts import Figure, label
 
 HEAD = """\

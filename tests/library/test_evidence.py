@@ -14,7 +14,7 @@ import pytest
 
 from selectivbench import thresholds
 from selectivbench.errors import EvidenceError, UsageError
-from selectivbench.evidence import bars, claims, contrasts, freeze, page
+from selectivbench.evidence import bars, claims, contrasts, freeze, gates, page
 from selectivbench.evidence.rescore import rescore
 from selectivbench.evidence.runs import (
     LITE_COPY,
@@ -24,6 +24,8 @@ from selectivbench.evidence.runs import (
     Runs,
     references,
 )
+from selectivbench.mechanism.effects import Effect
+from selectivbench.mechanism.report import Intervention, Measured, Probe
 from selectivbench.profiles import PROFILES
 from selectivbench.record import Finding, Point, Record
 from selectivbench.store import RecordStore
@@ -261,6 +263,37 @@ class TestClaims:
         assert verdict((0.70, 0.71, 0.72)) == "holds"
         assert verdict((0.50, 0.90, 1.05)) == "undecided"
         assert verdict((0.95, 0.96, 0.97)) == "does not hold"
+
+
+class TestGates:
+    def probe(self, seed: int, effect: float, change: float) -> Probe:
+        seen = Effect(effect, effect - 0.1, effect + 0.1, abs(effect), 0.5)
+        signal = Measured("0", "Δ", "write", 4, True, "", {}, seen)
+        clamp = Intervention("clamp", "all", 0.5, change, change - 0.01, change + 0.01)
+        return Probe(
+            *("mamba", "ab" * 32, "selective_copy-v1", "base", "lite", seed, 10, "test", 8),
+            *("accuracy", 1.0, 0.125, 1.0, (signal,), (clamp,)),
+        )
+
+    @pytest.mark.parametrize(
+        ("effects", "verdict"),
+        [((1.0, 2.0), "holds"), ((1.0, 0.05), "holds in part"), ((-1.0, 0.0), "does not hold")],
+    )
+    def test_whether_the_gate_opens(self, effects: tuple[float, float], verdict: str) -> None:
+        probes = [self.probe(seed, e, -0.5) for seed, e in enumerate(effects, start=1)]
+        claim = gates.claims(probes)[0]
+        assert claim.verdict == verdict
+        assert claim.figures[0].value.value == pytest.approx(sum(effects) / 2)
+
+    def test_whether_it_carries_the_solution(self) -> None:
+        claim = gates.claims([self.probe(1, 1.0, -0.5), self.probe(2, 1.0, -0.3)])[1]
+        assert claim.verdict == "holds"
+        assert claim.figures[0].seeds == (1, 2)
+        assert gates.claims([self.probe(1, 1.0, -0.01)])[1].verdict == "does not hold"
+
+    def test_without_probes(self, tmp_path: Path) -> None:
+        assert {claim.verdict for claim in gates.claims(gates.read(tmp_path))} == {"not run"}
+        assert gates.read(None) == ()
 
 
 class TestFrozen:
