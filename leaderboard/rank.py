@@ -211,9 +211,16 @@ def _cell(key: Key, cases: Sequence[Case], profile: str, bars: BarOf) -> Cell:
     budgets: dict[str, dict[int, Case]] = defaultdict(dict)
     for case in sorted(cases, key=lambda c: (c.record.verified, c.moment, c.path.stem)):
         budgets[case.record.identity.budget_digest][case.record.identity.seed] = case
-    seeds = max(budgets.values(), key=lambda s: (len(s), max(c.moment for c in s.values())))
+    fixed = SEEDS.get(profile)
+
+    def weight(seeds: Mapping[int, Case]) -> tuple[int, str]:
+        """Seeds that count, so that no cut training with many others hides a full one."""
+        counted = len(seeds) if fixed is None else len(seeds.keys() & set(fixed))
+        return counted, max(case.moment for case in seeds.values())
+
+    seeds = max(budgets.values(), key=weight)
     chosen = tuple(seeds[seed] for seed in sorted(seeds))
-    wanted = SEEDS.get(profile, tuple(sorted(seeds)))
+    wanted = tuple(sorted(seeds)) if fixed is None else fixed
     return Cell(*key, chosen, wanted, bars(key[0], profile, key[1]))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from leaderboard.audits import AUDITS
 from leaderboard.load import SOURCES, Case, Refusal, read, record_files
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import CHECKS, Record
@@ -51,17 +52,23 @@ def add(paths: Iterable[Path], results: Path, verified: bool = False) -> Added:
 
 def _records(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        if (path / AUDIT).is_file():
-            remedy = "give --audit FILE: it takes in the gaps and keeps the seeds secret"
-            raise UsageError(
-                explain("records", f"the audit's own folder {path}", "public ones", remedy)
-            )
+        _refuse_audits(path)
         if path.is_dir():
             yield from record_files(path)
         elif path.exists():
             yield path
         else:
             raise UsageError(explain("record", str(path), "an existing file or folder"))
+
+
+def _refuse_audits(path: Path) -> None:
+    """UsageError for a record beside an audit, and for a folder with an audit anywhere below it."""
+    inside = path.rglob(AUDIT) if path.is_dir() else (path.with_name(AUDIT),)
+    for found in inside:
+        if found.is_file() and found.parent.name != AUDITS:
+            remedy = "give --audit FILE: it takes in the gaps and keeps the seeds secret"
+            got = f"the audit's own folder {found.parent}"
+            raise UsageError(explain("records", got, "public ones", remedy))
 
 
 def _add(path: Path, results: Path, verified: bool) -> tuple[str, bool]:

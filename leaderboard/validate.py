@@ -20,10 +20,13 @@ DIGEST = re.compile(r"[0-9a-f]{8,64}")
 CHECK = re.compile(r"[a-z][a-z-]{0,39}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
+FACET = re.compile(r"[a-z][a-z_-]{0,39}")
+BIN = re.compile(r"[A-Za-z0-9 <>=.+-]{1,40}")
 MOST_FACETS, MOST_BINS = 16, 64
 MOST_FINDINGS = 40
 LARGEST = 1e15
 """No time, size or count of a real run comes near; beyond it float64 no longer counts in ones."""
+LARGEST_SEED = 1 << 53
 LONGEST = 20_000
 """Characters of a cause: a traceback fits, a flood does not."""
 SLACK = 1e-3
@@ -116,7 +119,9 @@ def _bounds(record: Record) -> None:
     )
     for finding in record.validity:
         _want(bool(CHECK.fullmatch(finding.check)), "check", finding.check, "small letters and -")
-    for name in ("parameters", "state_size", "peak_memory"):
+    seed = record.identity.seed
+    _want(0 <= seed < LARGEST_SEED, "seed", seed, "0 to 2**53, which JSON keeps exact")
+    for name in ("parameters", "state_size", "peak_memory", "stopped_at", "pieces"):
         value = getattr(record, name)
         _want(value is None or 0 <= value <= LARGEST, name, value, f"0 to {LARGEST:g}, or null")
     for phase, spent in record.seconds.items():
@@ -148,6 +153,8 @@ def _dissected(anatomy: Anatomy) -> None:
         lengths = {len(row) for row in (facet.bins, facet.counts, facet.rights, facet.best)}
         good = len(lengths) == 1 and len(rows) <= MOST_BINS and len(set(facet.bins)) == len(rows)
         good = good and all(max(r, b) <= n <= LARGEST and min(r, b) >= 0 for n, r, b in rows)
+        _want(bool(FACET.fullmatch(facet.by)), "facet", facet.by, "small letters, _ and -")
+        good = good and all(BIN.fullmatch(name) for name in facet.bins)
         _want(good, f"facet {clip(facet.by)}", facet, f"at most {MOST_BINS} bins, counts of each")
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from selectivbench.backbone import ModelSpec, build
 from selectivbench.batch import IGNORE, Batch
-from selectivbench.dialogue import LARGEST_BATCH, batch_order
+from selectivbench.dialogue import LARGEST_BATCH, batch_order, evenly
 from selectivbench.machine import Device
 from selectivbench.profiles import get_profile
 from selectivbench.runner import Job, order_of
@@ -66,7 +66,7 @@ def loop(given: Prepared) -> float:
     model = _model(order)
     optimiser = torch.optim.Adam(model.parameters(), lr=budget.lr, fused=_is_real(model))
     config = TrainConfig(budget.steps, budget.lr, budget.warmup, budget.clip)
-    every = budget.steps // budget.validations
+    validated = evenly(budget.steps, budget.validations)
     loss = torch.zeros(())
     for step, (x, y) in enumerate(given.train):
         model.train()
@@ -76,7 +76,7 @@ def loop(given: Prepared) -> float:
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), budget.clip)
         optimiser.step()
-        if (step + 1) % every == 0:
+        if step + 1 in validated:
             _predict(model, given.validation)
     _predict(model, given.test)
     return float(loss.detach())
@@ -99,6 +99,7 @@ def _model(order: Order) -> nn.Module:
         size.n_heads,
         order.encoding.n_inputs,
         order.n_classes,
+        d_state=size.d_state,
     )
     module = load_module(order)
     return build(order.kind, module.Mixer if order.kind == "mixer" else module.Model, spec, size)

@@ -72,12 +72,12 @@ class _Training:
 
     @cached_property
     def validations(self) -> frozenset[int]:
-        return _evenly(self.budget.steps, self.budget.validations)
+        return evenly(self.budget.steps, self.budget.validations)
 
     @cached_property
     def reports(self) -> frozenset[int]:
         """A validation follows a report."""
-        return self.validations | _evenly(self.budget.steps, REPORTS)
+        return self.validations | evenly(self.budget.steps, REPORTS)
 
     @property
     def left(self) -> range:
@@ -263,6 +263,6 @@ def _chunks(size: int, rows: int) -> Iterator[NDArray[np.int64]]:
         yield np.arange(start, min(size, start + rows))
 
 
-def _evenly(steps: int, points: int) -> frozenset[int]:
+def evenly(steps: int, points: int) -> frozenset[int]:
     """``points`` steps, evenly spread, the last one among them."""
     return frozenset(round(steps * (i + 1) / points) for i in range(points)) - {0}

@@ -14,6 +14,7 @@ from statistics import fmean
 
 from selectivbench.custom import Place, Training, run_training
 from selectivbench.errors import RecordError, UsageError, explain
+from selectivbench.machine import resolve
 from selectivbench.profiles import get_profile
 from selectivbench.record import Record
 from selectivbench.sandbox import levels
@@ -94,6 +95,11 @@ class Question:
             raise UsageError(explain("--rates", list(self.rates), "two different rates or more"))
         if not self.seeds:
             raise UsageError(explain("--seeds", "none", "one seed or more"))
+        task = get_task(self.task)
+        variant = variant_of(task, self.profile, self.variant)
+        metric = task.dataset(self.profile, variant, self.seeds[0]).metric
+        if metric != "accuracy":  # a failure counts as 0, which is the best divergence
+            raise UsageError(explain("--task", f"{task.name}, scored by {metric}", "accuracy"))
 
     @property
     def default(self) -> float:
@@ -112,9 +118,7 @@ def measure(question: Question, place: Place) -> Curve:
     """Train at every rate and seed; trainings that are done already are taken from their records."""
     default = question.default
     rates = sorted({*question.rates, default})
-    launchers = Launchers(
-        "cpu" if place.device == "auto" else place.device, levels.resolve(place.isolate)
-    )
+    launchers = Launchers(resolve(place.device).kind, levels.resolve(place.isolate))
     try:
         rungs = [_rung(question, place, launchers, lr) for lr in rates]
     finally:
@@ -165,6 +169,14 @@ def rates_of(text: str) -> tuple[float, ...]:
         raise UsageError(
             explain("--rates", text, "numbers with commas, such as 1e-3,3e-3")
         ) from error
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """``1,2`` as whole numbers."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError(explain("--seeds", text, "whole numbers with commas, such as 1,2"))
+    return tuple(map(int, parts))
 
 
 def _rung(question: Question, place: Place, launchers: Launchers, lr: float) -> Rung:

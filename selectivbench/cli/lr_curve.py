@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from selectivbench.cli.commands import Commands
+from selectivbench.errors import UsageError, explain
 
 
 def add(commands: Commands) -> None:
@@ -18,7 +19,7 @@ def add(commands: Commands) -> None:
     option("--profile", default="lite")
     option("--rates", default="1e-3,3e-3,1e-2,3e-2", help="with commas (default: %(default)s)")
     option("--seeds", default="1", help="with commas (default: 1)")
-    option("--steps", type=int, help="cut the training budget")
+    option("--steps", type=int, help="cut the training budget; such a curve is not kept in a file")
     option(
         "--out", type=Path, default=Path(".selectivbench/lr"), help="records, re-used (%(default)s)"
     )
@@ -30,13 +31,15 @@ def _run(given: argparse.Namespace) -> str:
     from selectivbench import lr_curve
     from selectivbench.custom import Place
 
+    if given.write and given.steps is not None:  # a file's curves do not tell of a budget
+        raise UsageError(explain("--write", "a curve of --steps", "one of the whole budget"))
     question = lr_curve.Question(
         submission=given.submission,
         task=given.task,
         variant=given.variant,
         profile=given.profile,
         rates=lr_curve.rates_of(given.rates),
-        seeds=tuple(int(seed) for seed in lr_curve.rates_of(given.seeds)),
+        seeds=lr_curve.seeds_of(given.seeds),
         steps=given.steps,
     )
     curve = lr_curve.measure(question, Place(out=given.out))

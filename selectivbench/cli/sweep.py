@@ -80,7 +80,8 @@ def _add_planning(actions: Commands) -> None:
 def _action(actions: Commands, name: str, about: str) -> argparse.ArgumentParser:
     action = actions.add_parser(name, help=about)
     action.add_argument("file", type=Path, metavar="FILE.toml")
-    action.add_argument("--out", type=Path, help="default: .selectivbench/sweeps/NAME")
+    if name != "measure":
+        action.add_argument("--out", type=Path, help="default: .selectivbench/sweeps/NAME")
     if name in ("run", "resume", "cell", "measure"):
         action.add_argument("--device", default="auto", help="auto, cpu or cuda")
     return action

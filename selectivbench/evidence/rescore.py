@@ -21,16 +21,32 @@ def rescore(folder: Path) -> str:
     lines, same = [], 0
     for path in sorted(folder.glob("*-v*-*.json")):
         try:
-            old = Record.from_json(path.read_text(encoding="utf-8"))
+            changed = _rescored(path, store)
         except (RecordError, UnicodeDecodeError) as error:
             lines.append(f"{path.name}: left alone, {error}")
             continue
-        new = judge(old)
-        if (new.status, new.cause) == (old.status, old.cause):
-            same += 1
-            continue
-        with store.lock(old.identity.key):
-            store.write(new)
-        change = f"{old.status} to {new.status}" if old.status != new.status else new.status
-        lines.append(f"{old.identity.stem}: {change}, {new.cause or f'score {new.score:.3f}'}")
+        lines += [changed] if changed else []
+        same += not changed
     return "\n".join([*lines, f"{same} as before"])
+
+
+def _rescored(path: Path, store: RecordStore) -> str:
+    """What became of one record; nothing where it is as before."""
+    if _is_judged(_read(path)):
+        return ""
+    with store.lock(_read(path).identity.key):
+        old = _read(path)  # again: whoever held the lock may have written a newer one
+        if _is_judged(old):
+            return ""
+        new = store.write(judge(old))
+    change = f"{old.status} to {new.status}" if old.status != new.status else new.status
+    return f"{old.identity.stem}: {change}, {new.cause or f'score {new.score:.3f}'}"
+
+
+def _read(path: Path) -> Record:
+    return Record.from_json(path.read_text(encoding="utf-8"))
+
+
+def _is_judged(record: Record) -> bool:
+    new = judge(record)
+    return (new.status, new.cause) == (record.status, record.cause)

@@ -42,7 +42,7 @@ def references() -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Runs:
-    """Records by entry, case and seed; only scored ones of a full budget."""
+    """Records by entry, case and seed; only valid ones with a score, of a full budget."""
 
     records: Mapping[tuple[str, Case, int], Record]
 
@@ -57,7 +57,7 @@ class Runs:
         kept: dict[tuple[str, Case, int], Record] = {}
         for record in sorted(records, key=lambda record: record.created):
             who = record.identity
-            if record.score is not None and who.device_class == DEVICE and _is_full(record):
+            if _is_valid(record) and who.device_class == DEVICE and _is_full(record):
                 case = Case(who.task, who.profile, who.variant)
                 kept[who.entry, case, who.seed] = record
         return cls(kept)
@@ -98,10 +98,16 @@ def _records(folder: Path) -> Iterator[Record]:
             ) from error
 
 
+def _is_valid(record: Record) -> bool:
+    """Whether there is a score that can be believed."""
+    sound = all(finding.ok for finding in record.validity)
+    return record.score is not None and record.status in ("pass", "fail") and sound
+
+
 def _is_full(record: Record) -> bool:
-    """Whether the training had the whole budget of its profile."""
+    """Whether the training had the whole budget of its profile, and none of its own sizes."""
     profile = PROFILES.get(record.identity.profile)
-    if profile is None:
+    if profile is None or record.custom is not None:
         return False
     steps = {plan.budget.steps for plan in (profile.default_plan, *profile.plans.values())}
     return record.budget.get("budget", {}).get("steps") in steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from selectivbench import machine
+from selectivbench import atomic, machine
 from selectivbench.errors import RecordError, UsageError, explain, near
 from selectivbench.job import Job
 from selectivbench.mechanism.probing import Wanted, probe
@@ -78,7 +78,10 @@ def drawn(found: Probe, folder: Path) -> list[Path]:
 def perform(asked: Asked) -> str:
     """Probe, write what was asked to be written, and give the table."""
     job = job_of(asked)
-    record = _record(asked.record, job) if asked.record else None
+    if asked.record:
+        _record(
+            asked.record, job
+        )  # what does not belong together is said before anything is trained
     launchers = Launchers(job.device.kind, levels.resolve(asked.isolate))
     try:
         launcher = launchers.of(job.submission.imports)
@@ -88,8 +91,9 @@ def perform(asked: Asked) -> str:
         launchers.close()
     written = [found.write(asked.out)] if asked.out else []
     written += drawn(found, asked.figures) if asked.figures else []
-    if record is not None and asked.record is not None:
-        asked.record.write_text(with_probe(record, found).to_json(), "utf-8")
+    if asked.record:
+        record = _record(asked.record, job)  # as it is by now: a check may have noted its finding
+        atomic.write(asked.record, with_probe(record, found).to_json().encode())
         written.append(asked.record)
     return "\n".join([table(found), *(f"wrote {path}" for path in written)])
 

@@ -79,6 +79,6 @@ def _make_trained(
     if models is not None and models.has(identity):
         child.load(models.find(identity).state)
         return
-    fit(child, data, job.plan, job.seed, tracker)
+    fit(child, data, job.plan, job.seed, tracker, early=job.profile.early)
     if models is not None:
         models.write(identity, Saved(trained_state(child)))

@@ -104,7 +104,11 @@ def dissected(**changes: Any) -> dict[str, Any]:
     """An anatomy in a record, changed."""
     facet = {"by": "memory", "bins": ("1",), "counts": (2,), "rights": (1,), "best": (2,)}
     whole = {"wrong": 1, "rivals": 1, "mistakes": [MISTAKE]}
-    facet |= {name: list(value) for name, value in changes.items() if name in facet}
+    facet |= {
+        name: value if name == "by" else list(value)
+        for name, value in changes.items()
+        if name in facet
+    }
     whole |= {name: value for name, value in changes.items() if name in whole}
     return {**whole, "facets": [facet]}
 
@@ -149,6 +153,10 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "bins without counts": (ANATOMY, dissected(counts=()), "facet memory"),
     "a bin twice": (ANATOMY, dissected(bins="11", counts=(2, 2), rights=(1, 1), best=(2, 2)),
                     "facet memory"),
+    "a facet that is a format": (ANATOMY, dissected(by="{0.__class__}"), "facet"),
+    "a bin of too many digits": (ANATOMY, dissected(bins=("9" * 5_000,)), "facet memory"),
+    "stopped where no number is": (("stopped_at",), 10**30, "stopped_at"),
+    "a seed that is no number": (("identity", "seed"), 10**30, "seed"),
     "more rivals than errors": (ANATOMY, dissected(rivals=3), "anatomy"),
     "a mistake never made": (ANATOMY, dissected(mistakes=[{**MISTAKE, "count": 0}]), "mistakes"),
     "mistakes without end": (ANATOMY, dissected(mistakes=[MISTAKE] * 17), "anatomy"),

@@ -136,6 +136,13 @@ def test_a_cut_budget_is_never_averaged_with_a_full_one() -> None:
     assert [c.record.identity.seed for c in cell.cases] == [1, 2]
 
 
+def test_a_cut_budget_with_seeds_of_ones_own_does_not_hide_a_full_one() -> None:
+    full = [made.record(seed=seed, score=0.9) for seed in (1, 2, 3)]
+    cut = [made.record(seed=seed, score=0.1, budget="cut") for seed in (1, 7, 8, 9)]
+    cell = ranked([*full, *cut])["lstm"].cells["selective_copy-v1", "base"]
+    assert [c.record.identity.seed for c in cell.cases] == [1, 2, 3]
+
+
 def test_a_verified_record_is_preferred_to_a_newer_unverified_one() -> None:
     checked = made.record(score=0.8, verified=True, created="2026-01-01T00:00:00+00:00")
     claimed = made.record(score=0.9, created="2026-02-01T00:00:00+00:00")

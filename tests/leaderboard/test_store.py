@@ -160,6 +160,7 @@ def test_what_is_no_audit_is_refused(tmp_path: Path, text: str) -> None:
 def test_the_folder_of_an_audit_is_not_published(tmp_path: Path) -> None:
     run = made.write(tmp_path / "audit", [made.record()])
     (run / "audit.json").write_text("{}")
-    with pytest.raises(UsageError, match="keeps the seeds secret"):
-        add([run], tmp_path / "results")
-    assert not (tmp_path / "results").exists()
+    for path in (run, tmp_path, *run.glob("lstm-*.json")):
+        with pytest.raises(UsageError, match="keeps the seeds secret"):
+            add([path], tmp_path / "results")
+        assert not (tmp_path / "results").exists()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -26,7 +27,7 @@ from selectivbench.evidence.runs import (
 from selectivbench.mechanism.effects import Effect
 from selectivbench.mechanism.report import Intervention, Measured, Probe
 from selectivbench.profiles import PROFILES
-from selectivbench.record import Point, Record
+from selectivbench.record import Finding, Point, Record
 from selectivbench.store import RecordStore
 from selectivbench.thresholds import bar_for
 
@@ -84,6 +85,17 @@ class TestRuns:
     def test_a_cut_budget_is_no_evidence(self, made: Make) -> None:
         record = made("lstm", LITE_COPY, 1, 0.5)
         assert not Runs.of([replace(record, budget={"budget": {"steps": 5}})]).records
+
+    def test_sizes_of_ones_own_are_no_evidence(self, made: Make) -> None:
+        assert not Runs.of([made("lstm", LITE_COPY, 1, 0.5, custom={"lr": 0.1})]).records
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"status": "invalid"}, {"validity": (Finding("causality", False, "it peeks"),)}],
+        ids=["status", "finding"],
+    )
+    def test_an_invalid_run_is_no_evidence(self, made: Make, changes: dict[str, object]) -> None:
+        assert not Runs.of([made("lstm", LITE_COPY, 1, 0.99, **changes)]).records
 
     def test_another_device_is_no_evidence(self, made: Make) -> None:
         record = made("lstm", LITE_COPY, 1, 0.5)
@@ -342,6 +354,26 @@ class TestRescore:
         again = Record.from_json(store.path(wrong.identity).read_text())
         assert again == replace(wrong, status="fail", cause=again.cause)
         assert rescore(tmp_path) == "2 as before"
+
+    def test_what_was_written_while_it_waited_is_not_lost(
+        self, made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bar = bar_for(*LITE_COPY)
+        assert bar is not None
+        store = RecordStore(tmp_path)
+        old = made("lstm", LITE_COPY, 1, bar.bar - 0.01, status="pass")
+        new = replace(old, score=bar.bar + 0.01, cause="")
+        store.write(old)
+
+        @contextmanager
+        def lock(_: RecordStore, name: str) -> Iterator[None]:
+            if not name.startswith("validity"):
+                store.path(old.identity).write_text(new.to_json())
+            yield
+
+        monkeypatch.setattr(RecordStore, "lock", lock)
+        assert rescore(tmp_path) == "1 as before"
+        assert Record.from_json(store.path(old.identity).read_text()) == new
 
     def test_an_unreadable_file_is_left_alone(self, tmp_path: Path) -> None:
         file = tmp_path / "x-v1-y.json"

@@ -12,7 +12,10 @@ from selectivbench import cli, lr_curve
 from selectivbench.custom import Place, Training
 from selectivbench.errors import RecordError, UsageError
 from selectivbench.lr_curve import Curve, Question, Rung
+from selectivbench.machine import Device
 from selectivbench.record import Point, Record
+from selectivbench.sandbox.launchers import Launchers
+from selectivbench.sandbox.levels import Isolation
 
 LSTM = Path("submissions/lstm.py")
 
@@ -93,6 +96,29 @@ def test_two_rates_or_more() -> None:
         Question(LSTM, "distractors", None, "lite", (1e-3, 3e-3), ())
 
 
+def test_failures_cannot_be_the_best_divergence() -> None:
+    with pytest.raises(UsageError, match="next_symbol, scored by negative_kl"):
+        Question(LSTM, "next_symbol", None, "lite", (1e-3, 3e-3), (1,))
+
+
+def test_launchers_are_of_the_device_that_is_trained_on(
+    monkeypatch: pytest.MonkeyPatch, a_record: Record, tmp_path: Path
+) -> None:
+    kinds: list[str] = []
+
+    class Noted(Launchers):
+        def __init__(self, kind: str, isolation: Isolation) -> None:
+            super().__init__(kind, isolation)
+            kinds.append(kind)
+
+    monkeypatch.setattr(lr_curve, "Launchers", Noted)
+    monkeypatch.setattr(lr_curve, "resolve", lambda _: Device("cuda", "H200"))
+    monkeypatch.setattr(lr_curve, "run_training", lambda *_, **__: a_record)
+    question = Question(LSTM, "distractors", None, "lite", (1e-3, 3e-3), (1,))
+    lr_curve.measure(question, Place(out=tmp_path))
+    assert kinds == ["cuda"]
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Really trained, and a second call takes the records."""
     path = tmp_path / "curves.json"
@@ -109,6 +135,17 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert [rung.lr for rung in lr_curve.read(path)[0].rungs] == [1e-3, 1e-2]
 
 
-def test_bad_rates_are_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["lr-curve", str(LSTM), "--task", "mqar", "--rates", "fast"]) == 2
-    assert "numbers with commas, such as 1e-3,3e-3" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--rates fast", "--rates: got 'fast', allowed: numbers with commas, such as 1e-3,3e-3"),
+        ("--seeds 1.5", "--seeds: got '1.5', allowed: whole numbers with commas"),
+        ("--seeds one", "--seeds: got 'one'"),
+        ("--steps 9 --write curves.json", "--write: got 'a curve of --steps'"),
+    ],
+)
+def test_a_bad_call_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], words: str, told: str
+) -> None:
+    assert cli.main(["lr-curve", str(LSTM), "--task", "mqar", *words.split()]) == 2
+    assert told in capsys.readouterr().err

@@ -16,6 +16,7 @@ from selectivbench.cli import main
 from selectivbench.errors import ChildFailed, ProtocolError, RecordError, UsageError
 from selectivbench.job import Job
 from selectivbench.machine import Device
+from selectivbench.mechanism import asking
 from selectivbench.mechanism.asking import Asked, job_of, with_probe
 from selectivbench.mechanism.attention import looks, reachable, received
 from selectivbench.mechanism.effects import Effect, effect, summary
@@ -23,8 +24,9 @@ from selectivbench.mechanism.hearing import Part, figure
 from selectivbench.mechanism.probing import Wanted, probe
 from selectivbench.mechanism.report import Probe, rounded, table
 from selectivbench.mechanism.steering import clamp, partners, steerable, swap
-from selectivbench.profiles import get_profile
-from selectivbench.record import Evaluation, Record
+from selectivbench.profiles import EarlyStop, get_profile
+from selectivbench.record import Evaluation, Finding, Record
+from selectivbench.runner import run
 from selectivbench.sandbox.launch import InProcess
 from selectivbench.saved import SavedModels
 from selectivbench.signals import Signal, packed, unpacked
@@ -348,6 +350,48 @@ def test_a_saved_model_is_not_trained_again(launcher: InProcess, tmp_path: Path)
     assert follower.steps == []
     probe(one, launcher, follower, Wanted(20))
     assert follower.steps
+
+
+def test_the_training_of_a_probe_ends_where_a_run_would(
+    launcher: InProcess, tmp_path: Path
+) -> None:
+    """It is kept under the same name, so it has to be the same training."""
+    one, models, follower = job("gru"), SavedModels(tmp_path), Follower()
+    early = EarlyStop(within=100.0, validations=1)
+    stopped = replace(one, profile=replace(one.profile, early=early))
+    probe(stopped, launcher, follower, Wanted(20), models)
+    assert follower.steps == [1]
+    assert models.has(stopped.identity(stopped.tasks[0]))
+
+
+def test_what_was_noted_in_the_record_meanwhile_stays(
+    launcher: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "record.json"
+    asked = Asked(
+        FOLDER / "gru.py",
+        "selective_copy",
+        profile="smoke",
+        steps=2,
+        record=path,
+        isolate="0",
+        device="cpu",
+    )
+    one = job_of(asked)
+    (record,) = run(one, launcher, NullTracker(), lambda fit: fit())
+    path.write_text(record.to_json())
+    found = probe(one, launcher, NullTracker(), Wanted())
+    noted = replace(record, validity=(Finding("causality", True, "fine"),))
+
+    def meanwhile(*_: Any) -> Probe:
+        path.write_text(noted.to_json())
+        return found
+
+    monkeypatch.setattr(asking, "probe", meanwhile)
+    asking.perform(asked)
+    again = Record.from_json(path.read_text())
+    assert again.validity == noted.validity
+    assert again.probe
 
 
 class Follower(NullTracker):

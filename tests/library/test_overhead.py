@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,16 @@ from selectivbench.runner import run
 from selectivbench.sandbox.launch import InProcess
 from selectivbench.tracking import NullTracker
 from tests.library.test_runner import MIXER
+
+TOLD = """
+from torch import nn
+
+
+class Mixer(nn.Identity):
+    def __init__(self, spec):
+        super().__init__()
+        self.told = spec.d_state
+"""
 
 
 @pytest.fixture
@@ -45,6 +56,29 @@ def test_both_sides_are_measured_in_turns(small: Comparison) -> None:
     assert ratio < whole
     assert "promised 1.03" in text
     assert "promised 1.05" in text
+
+
+def test_the_bare_loop_validates_as_often_as_the_harness(
+    small: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the steps are no multiple: every first of 20 would be eight too many."""
+    job = small.job()
+    plan = job.profile.default_plan
+    often = replace(plan, budget=replace(plan.budget, validations=12))
+    given = bare.prepare(replace(job, profile=replace(job.profile, default_plan=often)))
+    predicted: list[int] = []
+    monkeypatch.setattr(bare, "_predict", lambda _, inputs: predicted.append(len(inputs)))
+    bare.loop(given)
+    assert len(predicted) == 12 + 1
+
+
+def test_the_bare_loop_builds_what_the_child_builds(tmp_path: Path) -> None:
+    """The hint of a state's size too, which some profiles give."""
+    file = tmp_path / "told.py"
+    file.write_text(TOLD)
+    order = bare.prepare(Comparison(file, "selective_copy", "smoke", 1).job()).order
+    order = replace(order, size=replace(order.size, d_state=64))
+    assert bare._model(order).blocks[0].mixer.told == 64  # type: ignore[union-attr, index]
 
 
 def test_ratios_are_medians_over_pairs() -> None:

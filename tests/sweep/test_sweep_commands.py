@@ -228,3 +228,9 @@ def test_models_do_not_come_back_with_records(
     path = str(sweep_file(f"{text}seeds = [1]\n[fixed]\nsteps = 2\n"))
     assert main(["sweep", "run", path, "--engine", "ray", "--return-records"]) == 2
     assert "only records come back" in capsys.readouterr().err
+
+
+def test_measuring_has_no_folder_to_write_to(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["sweep", "measure", "tiny.toml", "--out", "elsewhere"])
+    assert "unrecognized arguments: --out elsewhere" in capsys.readouterr().err
