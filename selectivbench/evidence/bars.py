@@ -142,6 +142,8 @@ def residual(groups: list[Mapping[int, float]]) -> float:
     True
     """
     seeds = sorted(set.intersection(*(set(group) for group in groups)))
+    if len(seeds) < 2:
+        return 0.0
     table = np.array([[group[seed] for seed in seeds] for group in groups])
     rest = table - table.mean(1, keepdims=True) - table.mean(0, keepdims=True) + table.mean()
     freedom = (len(groups) - 1) * (len(seeds) - 1)

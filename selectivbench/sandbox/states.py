@@ -32,9 +32,9 @@ LARGEST = 1 << 29
 """Bytes of a state, whatever number of parameters was declared, where no larger model was ordered."""
 USUAL_BLOCK = 32
 """Parameters of a block in squares of its width; the largest published one has 16."""
-LARGEST_HEADER, MOST_AXES = 1 << 18, 8
-"""Bytes of names and shapes, and axes of a tensor: what is in them is counted by nobody. A model of
-ours takes 6 KiB."""
+LARGEST_HEADER, HEADER_SHARE, MOST_AXES = 1 << 18, 16, 8
+"""Bytes of names and shapes (or a sixteenth of all, where that is more), and axes of a tensor: what is
+in them is counted by nobody. A model of ours takes 6 KiB."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,9 @@ def usual(size: ModelSize) -> int:
 def _header(raw: NDArray[np.uint8]) -> tuple[dict[str, Any], int]:
     """The header, and where the numbers begin."""
     (length,) = struct.unpack("<Q", raw[:8].tobytes())
-    if length > LARGEST_HEADER:
-        raise ValueError(explain("header in bytes", length, f"{LARGEST_HEADER} at most"))
+    most = max(LARGEST_HEADER, len(raw) // HEADER_SHARE)
+    if length > most:
+        raise ValueError(explain("header in bytes", length, f"{most} at most"))
     header = json.loads(raw[8 : 8 + length].tobytes())
     if not isinstance(header, dict):
         raise ValueError(explain("header", type(header).__name__, "an object of tensors"))

@@ -25,6 +25,7 @@ from typing import Any
 
 from selectivbench import atomic
 from selectivbench.errors import UsageError, explain
+from selectivbench.record import REUSED
 
 
 class Folder:
@@ -72,13 +73,17 @@ class Folder:
 
     @contextmanager
     def working(self, key: str) -> Iterator[Path]:
-        """Scratch of a key, held by one process at a time; gone once the record is in its place."""
+        """Scratch of a key, held by one process at a time; gone once the cell need not be tried again.
+
+        After an error it stays: a checkpoint in it is where the next try goes on.
+        """
         scratch = self.root / "work" / key
         scratch.mkdir(parents=True, exist_ok=True)
         with open(scratch / "lock", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield scratch
-            if self.path(key).is_file():
+            record = self.path(key)
+            if record.is_file() and status_in(record.read_text(encoding="utf-8")) in REUSED:
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def known(self) -> dict[str, str]:
@@ -130,7 +135,8 @@ class Folder:
     def running(self) -> int:
         """Cells that were begun and have no record yet."""
         work = self.root / "work"
-        return len(os.listdir(work)) if work.is_dir() else 0
+        begun = os.listdir(work) if work.is_dir() else ()
+        return sum(not self.path(key).is_file() for key in begun)
 
 
 class Log:

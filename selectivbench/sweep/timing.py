@@ -93,7 +93,7 @@ class Law:
 
     @classmethod
     def through(cls, widths: Sequence[int], values: Sequence[float]) -> Law:
-        """The least-squares law with no negative part; through one point, the square alone.
+        """The least-squares law with no negative part; through one width, the square alone.
 
         >>> Law.through([2, 4], [8, 24])
         Law(linear=2.0, square=1.0)
@@ -104,6 +104,8 @@ class Law:
             linear, square = np.linalg.lstsq(both / y[:, None], np.ones(len(y)), rcond=None)[0]
             if linear >= 0 and square >= 0:
                 return cls(round(float(linear), 15), round(float(square), 15))
+            if square < 0:
+                return cls(float(np.mean(y / w)), 0.0)
         return cls(0.0, float(np.mean(y / w**2)))
 
     def at(self, width: int) -> float:

@@ -16,6 +16,7 @@ import pytest
 from leaderboard.load import load
 from leaderboard.rank import TRAINING
 from leaderboard.render import build
+from leaderboard.view import key_label
 from selectivbench import stats
 from tests.leaderboard import made
 
@@ -292,7 +293,8 @@ def test_comparing_gives_the_statistics_of_the_library(visit: Open, site: Path) 
 def overall_interval(scores: dict[str, list[tuple[float, float]]]) -> tuple[float, float]:
     """Of the difference over all tasks with three seeds; gaps and noisy gaps share a training."""
     differences = {label: [a - b for a, b in pairs] for label, pairs in scores.items()}
-    shared = [differences.pop("noisy gaps"), differences.pop("gap extrapolation")]
+    one_training = ("noisy_gaps-v2", "gap_extrapolation-v2")
+    shared = [differences.pop(key_label((task, "base"))) for task in one_training]
     parts = [stats.mean([sum(pair) / 2 for pair in zip(*shared, strict=True)])]
     parts += [stats.mean(values) for values in differences.values()]
     whole = stats.mean_of_means(parts, [2] + [1] * len(differences))
@@ -312,9 +314,7 @@ def paired_scores(folder: Path, one: str, two: str) -> dict[str, list[tuple[floa
             by.setdefault((who.task, who.variant, who.seed), {})[who.entry] = score
     found: dict[str, list[tuple[float, float]]] = {}
     for (task, variant, _), pair in sorted(by.items()):
-        label = task.rpartition("-v")[0].replace("_", " ")
-        label += "" if variant == "base" else f" {variant}"
-        found.setdefault(label, []).append((pair[one], pair[two]))
+        found.setdefault(key_label((task, variant)), []).append((pair[one], pair[two]))
     return found
 
 

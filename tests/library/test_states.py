@@ -38,6 +38,20 @@ def test_every_number_counts_whatever_its_type() -> None:
     assert got.numbers == 15 * len(types)
 
 
+def test_a_large_model_may_have_many_names() -> None:
+    names = {f"{'layer' * 20}{i}": entry()["a"] for i in range(2_000)}
+    text = {
+        name: e | {"data_offsets": [8 * i, 8 * i + 8]} for i, (name, e) in enumerate(names.items())
+    }
+    with pytest.raises(ProtocolError, match="header in bytes"):
+        State.read(raw(text, bytes(16_000)))
+    many = {
+        n: e | {"shape": [1_000], "data_offsets": [4_000 * i, 4_000 * (i + 1)]}
+        for i, (n, e) in enumerate(names.items())
+    }
+    assert State.read(raw(many, bytes(8_000_000))).numbers == 2_000_000
+
+
 def test_a_state_made_by_hand() -> None:
     assert State.read(raw(entry(), bytes(8))).numbers == 2
     assert State.read(raw({"__metadata__": {"x": "y"}})).numbers == 0

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from selectivbench.record import Identity
+from selectivbench.thresholds import bar_for
 from tests.plugin.conftest import EXPECTING, LINEAR, records
 
 # Too few steps to reach any bar.
@@ -85,14 +86,15 @@ def test_a_corrupt_record_is_moved_aside_and_run_again(run, folder):
 
 def test_below_the_bar_says_figure_bar_and_where_to_look(run):
     result = run(*LITE)
+    bar = bar_for("selective_copy-v1", "lite", "base").bar
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "linear on selective_copy-v1 (seed 1, lite): score * is below the bar 0.900.",
+            f"linear on selective_copy-v1 (seed 1, lite): score * is below the bar {bar:.3f}.",
             "  accuracy *, floor 0.1250, ceiling 1.0000",
             "  look at *",
             "  record: linear-selective_copy-v1-base-lite-seed1-*.json",
-            "linear *0.900 *fail *",
+            f"linear *{bar:.3f} *fail *",
         ]
     )
     result.stdout.no_fnmatch_line("*pytest_selectivbench/*.py:*")

@@ -154,6 +154,18 @@ def test_scratch_outlives_a_failure_and_goes_with_the_record(folder: Folder) -> 
     assert folder.running() == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "kept"), [("pass", 0), ("invalid", 0), ("oom", 1), ("error", 1)]
+)
+def test_a_cell_that_is_tried_again_finds_its_scratch(
+    folder: Folder, status: str, kept: int
+) -> None:
+    with folder.working("ab" * 12):
+        folder.write("ab" * 12, json.dumps({"status": status}))
+    assert len(list((folder.root / "work").iterdir())) == kept
+    assert folder.running() == 0  # it has ended, one way or the other
+
+
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="a folder one can write to"):

@@ -38,6 +38,7 @@ def a_step(width: int, seconds: float) -> Step:
         ([8.0, 24.0], Law(2.0, 1.0)),
         ([4.0, 16.0], Law(0.0, 1.0)),
         ([4.0, 17.0], Law(0.0, 1.03125)),  # a negative part would give less than nothing
+        ([4.0, 7.0], Law(1.875, 0.0)),
     ],
 )
 def test_a_law_goes_through_its_points(values: list[float], law: Law) -> None:
