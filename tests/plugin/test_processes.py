@@ -101,7 +101,7 @@ def test_interrupting_keeps_finished_records_and_leaves_no_child(folder):
         time.sleep(0.1)
     time.sleep(1)  # well into the slow one
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=120)  # a busy machine takes its time
     assert process.returncode == pytest.ExitCode.INTERRUPTED, out
     assert [record["identity"]["entry"] for record in records(folder)] == ["linear"]
     assert "linear" in out.partition("SelectivBench")[2]
