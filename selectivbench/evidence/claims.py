@@ -227,7 +227,13 @@ def _rates() -> Claim:
         for c in curves
     )
     note = f"Within {PLATEAU} of the best validation figure. " + "; ".join(rows) + "."
-    return Claim(text, OURS, verdict_of(*inside), (), note)
+    groups = references()
+    everyone = {*groups["selective"], *groups["not_selective"]["default"]}
+    missing = sorted(everyone - {curve.entry for curve in curves})
+    if missing:
+        note += f" Not measured: {', '.join(missing)}."
+    verdict: Verdict = "undecided" if missing and all(inside) else verdict_of(*inside)
+    return Claim(text, OURS, verdict, (), note)
 
 
 def _all_positive(
