@@ -315,7 +315,7 @@ def test_data_that_does_not_suffice_is_shuffled_each_pass() -> None:
 def test_points_are_evenly_spread_and_the_last_step_is_one(
     steps: int, points: int, expected: set[int]
 ) -> None:
-    assert dialogue._evenly(steps, points) == expected
+    assert dialogue.evenly(steps, points) == expected
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,13 @@ def test_the_live_table_ends_cleanly(tmp_path: Path, start: Start, number: signa
     follower.point(10, 20, 2.0, 0.5)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "selectivbench.cli", "watch", str(tmp_path)]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # deaf in the background
+    )
     os.close(theirs)
     seen = b""
     while b"running" not in seen:

@@ -95,6 +95,7 @@ def test_interrupting_keeps_finished_records_and_leaves_no_child(folder):
         start_new_session=True,
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_interrupts,
     )
     deadline = time.monotonic() + 60
     while not records(folder) and time.monotonic() < deadline:
@@ -106,6 +107,11 @@ def test_interrupting_keeps_finished_records_and_leaves_no_child(folder):
     assert [record["identity"]["entry"] for record in records(folder)] == ["linear"]
     assert "linear" in out.partition("SelectivBench")[2]
     assert not children_in(str(folder)), "a child outlived its controller"
+
+
+def hear_interrupts() -> None:
+    """Also where the tests run in the background of a shell, which makes its jobs deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def children_in(folder: str) -> list[int]:

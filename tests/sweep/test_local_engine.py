@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -107,6 +108,15 @@ def test_workers_do_not_outlive_a_driver_that_is_killed(folder: Folder) -> None:
     while set(workers) & set(workers_of(folder)):
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_worker_whose_driver_is_gone_before_it_starts_takes_no_cell(folder: Folder) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = [sys.executable, "-m", "selectivbench.sweep.engines.worker"]
+        somebody_else = str(os.getppid())
+        words = [*command, str(theirs.fileno()), "0", str(folder.root), somebody_else]
+        subprocess.run(words, pass_fds=[theirs.fileno()], check=True, timeout=120)
 
 
 def workers_of(folder: Folder) -> list[int]:

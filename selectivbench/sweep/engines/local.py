@@ -87,7 +87,7 @@ class LocalEngine:
         with theirs:
             command = [sys.executable, "-m", "selectivbench.sweep.engines.worker"]
             process = subprocess.Popen(
-                [*command, str(theirs.fileno()), str(core), str(self._root)],
+                [*command, str(theirs.fileno()), str(core), str(self._root), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, **ONE_THREAD, **_gpu_of(slot)},
                 start_new_session=True,  # Ctrl-C is the driver's to handle

@@ -11,9 +11,11 @@ from selectivbench.sandbox.syscalls import PR_SET_PDEATHSIG, prctl
 from selectivbench.sweep.work import execute
 
 
-def main(line: int, core: int, root: str) -> None:
+def main(line: int, core: int, root: str, driver: int) -> None:
     """Serve until the driver closes the line. A driver that is killed takes its workers along."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != driver:  # it was killed before this process could ask to be told
+        return
     os.sched_setaffinity(0, {core})
     connection = Connection(line)
     while True:
@@ -25,4 +27,4 @@ def main(line: int, core: int, root: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
