@@ -50,8 +50,13 @@ def task_of(record: Record) -> str:
 
 
 def task_title(record: Record) -> str:
-    name, _, version = record.identity.task.rpartition("-v")
-    return name.replace("_", " ") + (f" v{version}" if version != "1" else "")
+    """Task, a version after the first, and a profile or device that is not the usual one: sizes and
+    machines never share a panel."""
+    who = record.identity
+    name, _, version = who.task.rpartition("-v")
+    unusual = [p for p, usual in ((who.profile, "lite"), (who.device_class, "cpu")) if p != usual]
+    place = f" ({', '.join(unusual)})" if unusual else ""
+    return name.replace("_", " ") + (f" v{version}" if version != "1" else "") + place
 
 
 def metric_of(records: Sequence[Record]) -> str:

@@ -33,7 +33,8 @@ def make(a_record: Record) -> Any:
     """A record of an entry on a task; accuracy may be given by split."""
 
     def made(entry: str = "lstm", task: str = "selective_copy-v1", seed: int = 1, **more: Any):
-        about = {"variant": more.pop("variant", "base")}
+        given = ("variant", "profile", "device_class")
+        about = {"variant": "base"} | {name: more.pop(name) for name in given if name in more}
         who = replace(a_record.identity, entry=entry, task=task, seed=seed, **about)
         return replace(a_record, identity=who, entry=replace(a_record.entry, id=entry), **more)
 
@@ -62,6 +63,18 @@ def test_a_curve_is_the_mean_of_its_seeds_between_the_least_and_greatest(make: A
     assert points(plot, "floor") == [(100, 0.125, 0.125, 0.125, 2), (200, 0.125, 0.125, 0.125, 2)]
     assert plot.y == "validation accuracy"
     assert plot.title == "Learning curves (lite, cpu)"
+
+
+def test_sizes_and_machines_never_share_a_panel(make: Any) -> None:
+    lite = make(curve=curve(0.2, 0.6))
+    paper = make(curve=curve(0.1, 0.2), profile="paper")
+    gpu = make(curve=curve(0.1, 0.3), device_class="H200")
+    plot = series.curve([lite, paper, gpu])
+    assert [(p.title, points(plot, "lstm", i)[-1][1]) for i, p in enumerate(plot.panels)] == [
+        ("selective copy", 0.6),
+        ("selective copy (H200)", 0.3),
+        ("selective copy (paper)", 0.2),
+    ]
 
 
 def test_without_validations_a_curve_is_of_the_loss(make: Any) -> None:
