@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -69,8 +70,11 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
 
 
 def pareto(records: Sequence[Record], cost: Cost) -> Scatter:
-    """Mean score over the tasks given against a cost, for entries that have every one of them."""
-    records = [r for r in distinct(records) if r.score is not None]
+    """Mean score over the tasks given against a cost, for entries that have every one of them.
+
+    Of one profile and one device, those with the most records: scores of other sizes are others.
+    """
+    records = _of_one_place([r for r in distinct(records) if r.score is not None])
     tasks = {task_of(r) for r in records}
     dots, left_out = [], []
     for entry in dict.fromkeys(r.identity.entry for r in records):
@@ -88,10 +92,17 @@ def pareto(records: Sequence[Record], cost: Cost) -> Scatter:
     return Scatter(title, cost.title, "mean score", tuple(dots), tuple(left_out))
 
 
+def _of_one_place(records: Sequence[Record]) -> list[Record]:
+    places = Counter((r.identity.profile, r.identity.device_class) for r in records)
+    most = max(places, key=lambda place: places[place], default=None)
+    return [r for r in records if (r.identity.profile, r.identity.device_class) == most]
+
+
 def _by_seed(records: Sequence[Record]) -> list[float]:
-    """Mean score over the tasks, of each seed."""
+    """Mean score over the tasks, of each seed that has as many tasks as any."""
     seeds: dict[int, list[float]] = {}
     for r in records:
         if r.score is not None:
             seeds.setdefault(r.identity.seed, []).append(r.score)
-    return [fmean(scores) for scores in seeds.values()]
+    most = max(map(len, seeds.values()))
+    return [fmean(scores) for scores in seeds.values() if len(scores) == most]

@@ -128,6 +128,17 @@ def test_the_front_is_what_nothing_beats_at_its_cost(make: Any) -> None:
     assert [dot.name for dot in scatter.front] == ["a", "c"]
 
 
+def test_a_score_is_of_one_profile_and_of_whole_seeds(make: Any) -> None:
+    def suite(entry: str, seed: int) -> list[Record]:
+        return [make(entry, task, seed, score=0.1 * seed) for task in ("mqar-v1", "induction-v1")]
+
+    records = [*suite("a", 1), *suite("a", 2), *suite("b", 1), make("b", "mqar-v1", 9, score=0.9)]
+    paper = make("a", "mqar-v1", score=0.7, profile="paper")
+    found = pareto([*records, paper], COSTS["state"])
+    assert {d.name: (d.low, d.high) for d in found.dots} == {"a": (0.1, 0.2), "b": (0.1, 0.1)}
+    assert found.title == "Mean score of 2 tasks (lite, cpu)"
+
+
 def test_a_score_is_the_mean_over_tasks_and_an_entry_without_one_of_them_is_left_out(make: Any):
     tasks = ("selective_copy-v1", "mqar-v1")
     whole = [make(task=t, seed=s, score=0.2 * s + i) for i, t in enumerate(tasks) for s in (1, 2)]
