@@ -18,13 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from selectivbench.backbone import ModelSpec, build
+from selectivbench.backbone import build
 from selectivbench.batch import IGNORE, Batch
 from selectivbench.dialogue import LARGEST_BATCH, batch_order, evenly
 from selectivbench.machine import Device
 from selectivbench.profiles import get_profile
 from selectivbench.runner import Job, order_of
 from selectivbench.sandbox.child import load as load_module
+from selectivbench.sandbox.child import spec_of
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.preload import preload
 from selectivbench.submission import load
@@ -90,19 +91,9 @@ def _predict(model: nn.Module, inputs: Sequence[Tensor]) -> None:
 
 
 def _model(order: Order) -> nn.Module:
-    size = order.size
-    spec = ModelSpec(
-        size.d_model,
-        size.n_layers,
-        0,
-        order.max_length,
-        size.n_heads,
-        order.encoding.n_inputs,
-        order.n_classes,
-        d_state=size.d_state,
-    )
     module = load_module(order)
-    return build(order.kind, module.Mixer if order.kind == "mixer" else module.Model, spec, size)
+    factory = module.Mixer if order.kind == "mixer" else module.Model
+    return build(order.kind, factory, spec_of(order), order.size)
 
 
 def _is_real(model: nn.Module) -> bool:

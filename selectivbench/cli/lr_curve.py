@@ -17,7 +17,7 @@ def add(commands: Commands) -> None:
     option("--task", required=True, help="a name of `selectivbench tasks`")
     option("--variant", help="default: the profile's first")
     option("--profile", default="lite")
-    option("--rates", default="1e-3,3e-3,1e-2,3e-2", help="with commas (default: %(default)s)")
+    option("--rates", help="with commas (default: four, from 1e-3 to 3e-2)")
     option("--seeds", default="1", help="with commas (default: 1)")
     option("--steps", type=int, help="cut the training budget; such a curve is not kept in a file")
     option(
@@ -38,7 +38,7 @@ def _run(given: argparse.Namespace) -> str:
         task=given.task,
         variant=given.variant,
         profile=given.profile,
-        rates=lr_curve.rates_of(given.rates),
+        rates=lr_curve.RATES if given.rates is None else lr_curve.rates_of(given.rates),
         seeds=lr_curve.seeds_of(given.seeds),
         steps=given.steps,
     )

@@ -15,13 +15,16 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from selectivbench.errors import ChildCrashed, SelectivError, SubmissionError, explain
 from selectivbench.sandbox.confine import Confinement, enter
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.protocol import Channel, Frame
 from selectivbench.signals import packed
+
+if TYPE_CHECKING:
+    from selectivbench.backbone import ModelSpec
 
 
 def serve(channel: Channel) -> None:
@@ -77,29 +80,37 @@ def load(order: Order) -> ModuleType:
     return module
 
 
+def spec_of(order: Order) -> ModelSpec:
+    """What an ordered model is to be, as its submission is told; of the first layer."""
+    from selectivbench.backbone import ModelSpec
+
+    size = order.size
+    return ModelSpec(
+        size.d_model,
+        size.n_layers,
+        0,
+        order.max_length,
+        size.n_heads,
+        order.encoding.n_inputs,
+        order.n_classes,
+        d_state=size.d_state,
+    )
+
+
 class Session:
     """A built model with its trainer, and one method for each kind of frame."""
 
     def __init__(self, order: Order, channel: Channel) -> None:
         import torch
 
-        from selectivbench.backbone import ModelSpec, build, count
+        from selectivbench.backbone import build, count
         from selectivbench.training import TrainConfig, Trainer
 
         self.order, self.channel = order, channel
         torch.set_num_threads(order.threads)
         torch.manual_seed(order.init_seed)
         size, budget = order.size, order.budget
-        spec = ModelSpec(
-            size.d_model,
-            size.n_layers,
-            0,
-            order.max_length,
-            size.n_heads,
-            order.encoding.n_inputs,
-            order.n_classes,
-            d_state=size.d_state,
-        )
+        spec = spec_of(order)
         module = load(order)
         self.own_probe = getattr(module, "probe", None)
         model = build(order.kind, _factory(module, order.kind), spec, size)
