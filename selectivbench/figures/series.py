@@ -97,7 +97,7 @@ def difficulty(records: Sequence[Record]) -> Plot:
         (r, r.identity.variant, r.accuracy, r.floor, r.ceiling) for r in distinct(records)
     )
     remedy = "variants with numbers, such as memorization:amb8 and memorization:amb12"
-    _want_two(values, "variants", remedy)
+    values = _lines(values, "variants", remedy)
     numbered = [r.identity.variant for r in records if r.identity.variant[-1:].isdecimal()]
     x = "ambiguity" if all(name.startswith("amb") for name in numbered) else "size"
     return _plot(records, "Accuracy against difficulty", x, metric_of(records), values, levels)
@@ -110,7 +110,7 @@ def extrapolation(records: Sequence[Record]) -> Plot:
         for r in distinct(records)
         for e in r.evaluations
     )
-    _want_two(values, "test splits", "records of gap_extrapolation or induction")
+    values = _lines(values, "test splits", "records of gap_extrapolation or induction")
     gaps = {task.startswith("gap") for task, _, _ in values}
     x = "length or gap" if len(gaps) > 1 else ("blanks in each gap" if gaps == {True} else "length")
     title = "Accuracy beyond what was trained on"
@@ -125,7 +125,7 @@ def rates(records: Sequence[Record]) -> Plot:
         rate = r.budget.get("budget", {}).get("lr")
         if known and rate:
             values.setdefault((task_of(r), r.identity.entry, float(rate)), []).append(known[-1])
-    _want_two(values, "learning rates", "records of one entry at several rates")
+    values = _lines(values, "learning rates", "records of one entry at several rates")
     y = f"last validation {metric_of(records)}"
     return _plot(records, "Choice of the learning rate", "learning rate", y, values, {}, log=True)
 
@@ -158,11 +158,15 @@ def _numbered(
     return values, levels
 
 
-def _want_two(values: Values, what: str, remedy: str) -> None:
-    if len({x for _, _, x in values}) < 2:
-        raise UsageError(
-            explain(what, len({x for _, _, x in values}), "2 or more", f"give {remedy}")
-        )
+def _lines(values: Values, what: str, remedy: str) -> Values:
+    """Those of panels with two points or more; a single one shows how nothing grows or falls."""
+    places = {(panel, x) for panel, _, x in values}
+    panels = [panel for panel, _ in places]
+    kept = {at: found for at, found in values.items() if panels.count(at[0]) > 1}
+    if not kept:
+        most = max(map(panels.count, panels), default=0)
+        raise UsageError(explain(what, most, "2 or more", f"give {remedy}"))
+    return kept
 
 
 def _plot(

@@ -110,6 +110,12 @@ def test_extrapolation_is_the_number_of_the_split(make: Any) -> None:
     assert (plot.x, plot.log) == ("blanks in each gap", True)
 
 
+def test_a_task_with_one_split_has_no_panel_among_others(make: Any) -> None:
+    gaps = make(task="gap_extrapolation-v1", evaluations=splits(0.9, 0.5, 0.1))
+    one = make(task="noisy_gaps-v2", evaluations=splits(0.9, 0.5, 0.1)[:1])
+    assert [p.title for p in series.extrapolation([gaps, one]).panels] == ["gap extrapolation"]
+
+
 def test_rates_are_compared_on_validation_data_only(make: Any) -> None:
     def at(lr: float, validated: float) -> Record:
         return make(
