@@ -17,17 +17,19 @@ from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
 from selectivbench.job import Job, order_of
 from selectivbench.metrics import score
-from selectivbench.record import Evaluation, Point, Record, Tracker
+from selectivbench.record import Evaluation, Identity, Point, Record, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.states import State
-from selectivbench.saved import Saved, SavedModels
+from selectivbench.saved import Saved
 from selectivbench.tasks.base import Dataset, Task
 from selectivbench.thresholds import conforming, judge
 
-__all__ = ["Fit", "Job", "order_of", "run", "run_saved"]
+__all__ = ["Fit", "Job", "Keep", "order_of", "run", "run_saved"]
 
 Fit = Callable[[], tuple[Point, ...]]
+Keep = Callable[[Identity, Saved], object]
+"""Takes the model of a training, by the identity of its record."""
 
 
 def run(
@@ -35,15 +37,15 @@ def run(
     launcher: Launcher,
     tracker: Tracker,
     timed: Callable[[Fit], tuple[Point, ...]],
-    models: SavedModels | None = None,
+    keep: Keep | None = None,
     progress: Progress = UNKEPT,
 ) -> tuple[Record, ...]:
     """Train once, predict every test set, and give one record for each task of the job.
 
     ``timed`` calls the fit, and only the fit, exactly once; a benchmark fixture can stand there.
-    ``models`` is where the trained model is kept, ``progress`` where the training can be taken up
-    again after an interruption. A child that fails is a result too: its status and cause are in
-    each record.
+    ``keep`` is given the trained model, at once, so that a failing evaluation loses no training;
+    ``progress`` is where the training can be taken up again after an interruption. A child that fails
+    is a result too: its status and cause are in each record.
     """
     data = {task: job.dataset(task) for task in job.tasks}
     draft = _draft(job, launcher)
@@ -57,10 +59,11 @@ def run(
             clock.lap("fit")
             stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
             draft = replace(draft, curve=curve, stopped_at=stopped, pieces=child.pieces)
-            state = trained_state(child) if job.profile.apart or models else None
+            state = trained_state(child) if job.profile.apart or keep else None
             if state is not None:
                 draft = replace(draft, saved_numbers=state.numbers)
-                _keep(models, state, replace(draft, seconds=dict(clock.seconds)))
+                if keep is not None:
+                    keep(draft.identity, Saved(state, replace(draft, seconds=dict(clock.seconds))))
             figures = {} if job.profile.apart else _examined(job, child, data)
             own = _pace(job, child, data)  # last: it trains on
         if job.profile.apart and state is not None:
@@ -96,12 +99,6 @@ def run_saved(job: Job, launcher: Launcher, saved: Saved) -> tuple[Record, ...]:
         draft = replace(draft, status=error.status, cause=str(error))
     draft = _measured(draft, child, clock.seconds)
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
-
-
-def _keep(models: SavedModels | None, state: State, training: Record) -> None:
-    """Where models are kept at all: at once, so that a failing evaluation loses no training."""
-    if models is not None:
-        models.write(training.identity, Saved(state, training))
 
 
 def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, float]:
