@@ -11,7 +11,8 @@ from selectivbench.sweep.load import FORWARD, Load, Loads, Tokens, trained_by
 from selectivbench.sweep.runs import Run
 
 OPERATIONS = 6
-"""Floating-point operations of a training step for each parameter and token: 2 forward, 4 backward."""
+"""Floating-point operations of a training step for each token and number that it is multiplied with, a
+parameter or a key's or value's: 2 forward, 4 backward."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,9 @@ class Gpu:
         return max(trained, self.floor * load.steps) + FORWARD * predicted
 
     def _work(self, load: Load, laws: Laws, tokens: Tokens) -> float:
-        """Seconds to train on so many tokens. What attention takes besides its parameters' operations
-        is as large a share of them as it was of the measured steps."""
-        operations = OPERATIONS * laws.parameters.at(load.width) * load.layers * tokens.count
-        besides = laws.seconds.at(load.width, tokens.length) / laws.seconds.at(load.width)
-        return operations * besides / (self.tflops * 1e12)
+        """Seconds to train on so many tokens."""
+        factors = laws.factors(load.width, tokens.length) * load.layers
+        return OPERATIONS * factors * tokens.count / (self.tflops * 1e12)
 
 
 @dataclass(frozen=True)

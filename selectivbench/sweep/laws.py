@@ -58,15 +58,22 @@ def _fit(
     relative = np.stack(list(parts.values()), axis=1) / values[:, None]
     factors = np.linalg.lstsq(relative, np.ones(len(values)))[0]
     off = float(((relative @ factors - 1) ** 2).sum())
-    return off, {name: round(float(f), 15) for name, f in zip(parts, factors, strict=True)}
+    return off, {name: float(f"{f:.12g}") for name, f in zip(parts, factors, strict=True)}
 
 
 @dataclass(frozen=True)
 class Laws:
-    """Of one submission: seconds a token and block on the measured device, parameters a block."""
+    """Of one submission, a block: seconds of a token on the measured device, parameters, and the
+    floats that it carries from step to step."""
 
     seconds: Law
     parameters: Law
+    state: Law = Law(0.0, 0.0)
+
+    def factors(self, width: int, length: float) -> float:
+        """Numbers that a token is multiplied with: parameters, and the state's part that grows with
+        the length (keys and values, of attention)."""
+        return self.parameters.at(width) + self.state.pairs * width * length
 
 
 def laws(steps: Iterable[Step]) -> dict[tuple[str, str], Laws]:
@@ -78,8 +85,10 @@ def laws(steps: Iterable[Step]) -> dict[tuple[str, str], Laws]:
 
 
 def _laws(steps: Sequence[Step]) -> Laws:
-    widths = [step.width for step in steps]
-    seconds = [step.seconds / step.tokens / step.layers for step in steps]
-    parameters = [step.parameters / step.layers for step in steps]
-    lengths = [step.length for step in steps]
-    return Laws(Law.through(widths, seconds, lengths), Law.through(widths, parameters))
+    widths, lengths = [step.width for step in steps], [step.length for step in steps]
+    stateful = all(step.state for step in steps)
+    return Laws(
+        seconds=Law.through(widths, [s.seconds / s.tokens / s.layers for s in steps], lengths),
+        parameters=Law.through(widths, [s.parameters / s.layers for s in steps]),
+        state=Law.through(widths, [s.state for s in steps], lengths) if stateful else Law(0, 0),
+    )

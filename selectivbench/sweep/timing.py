@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from selectivbench.batch import Batch
 from selectivbench.custom import Training
 from selectivbench.errors import UsageError, explain
+from selectivbench.job import Job
 from selectivbench.machine import describe, resolve
 from selectivbench.runner import order_of
 from selectivbench.sandbox import levels
@@ -33,6 +34,7 @@ class Step:
     """One measured training step: seconds for so many tokens in sequences of a length.
 
     On a CPU they are seconds that the processor was busy with it, so that a neighbour does not count.
+    state: floats that a block carries from step to step at that length, 0 where it does not say.
     """
 
     submission: str
@@ -43,6 +45,7 @@ class Step:
     length: int
     seconds: float
     parameters: int
+    state: int
     device: str
     processor: str
 
@@ -104,22 +107,28 @@ def _measured(training: Training, device: str, launchers: Launchers) -> Iterator
     data, size = job.dataset(job.tasks[0]), job.plan.budget.batch_size
     whole = data.batch("train", range(size))
     shorter = _ends(data.batch("train", range(size * SHORTER)), whole.tokens.shape[1] // SHORTER)
+    for batch in (whole, shorter):
+        order = replace(order_of(job, {job.tasks[0]: data}), max_length=batch.tokens.shape[1])
+        with opened(launchers.of(job.submission.imports), order) as child:
+            child.enter("pace", job.plan.budget.deadline)
+            yield _step(job, child, batch)
+
+
+def _step(job: Job, child: Child, batch: Batch) -> Step:
     clock = time.process_time if job.device.kind == "cpu" else time.monotonic
-    with opened(launchers.of(job.submission.imports), order_of(job, {job.tasks[0]: data})) as child:
-        child.enter("pace", job.plan.budget.deadline)
-        for batch in (whole, shorter):
-            yield Step(
-                submission=job.submission.id,
-                task=job.tasks[0].name,
-                width=job.plan.model.d_model,
-                layers=job.plan.model.n_layers,
-                tokens=batch.tokens.size,
-                length=batch.tokens.shape[1],
-                seconds=round(_seconds(child, batch, clock), 6),
-                parameters=child.built.parameters,
-                device=job.device.name,
-                processor=str(describe()["processor"]),
-            )
+    return Step(
+        submission=job.submission.id,
+        task=job.tasks[0].name,
+        width=job.plan.model.d_model,
+        layers=job.plan.model.n_layers,
+        tokens=batch.tokens.size,
+        length=batch.tokens.shape[1],
+        seconds=round(_seconds(child, batch, clock), 6),
+        parameters=child.built.parameters,
+        state=child.built.state_size or 0,
+        device=job.device.name,
+        processor=str(describe()["processor"]),
+    )
 
 
 def _ends(batch: Batch, length: int) -> Batch:

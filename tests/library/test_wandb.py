@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -406,6 +407,43 @@ def test_what_w_and_b_does_not_take_is_kept_offline(
     first = Mirrored.of(tmp_path, a_record.identity.stem)
     assert first is not None
     assert (first.mode, first.whole, bool(first.url)) == (ended, True, ended == "online")
+
+
+@pytest.fixture(params=["refuses", "hangs"])
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """An address where W&B is not: nobody listens, or somebody who never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        if request.param == "hangs":
+            listener.listen()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+HURRIED = """
+from selectivbench.tracking import wandb_process
+wandb_process.PATIENCE = 5
+wandb_process.main()
+"""
+
+
+@pytest.mark.full
+def test_the_real_wandb_online_without_its_server_is_one_sentence_and_whole_offline_runs(
+    tmp_path: Path, a_record: Record, second: Record, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", server)
+    wandb = Wandb("bench", tmp_path, patience=300, command=(*PYTHON, HURRIED))
+    began = time.monotonic()
+    for record in (a_record, second):
+        wandb.known(record, SOURCE)
+    assert time.monotonic() - began < 5  # nobody waited
+    with pytest.raises(MirrorError, match=r"runs are kept offline\.$"):
+        wandb.close()
+    for record in (a_record, second):
+        mark = Mirrored.of(tmp_path, record.identity.stem)
+        assert mark is not None
+        assert (mark.mode, mark.whole) == ("offline", True)
+        assert run_of(Path(mark.folder))["summary"]["verdict"] == record.status
 
 
 def test_patience_ends() -> None:

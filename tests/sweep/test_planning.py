@@ -30,7 +30,7 @@ LAWS = Laws(seconds=Law(0.0, 1e-9), parameters=Law(0.0, 12.0))
 def a_step(width: int, seconds: float, length: int = 100) -> Step:
     return Step(
         *("linear", "selective_copy"),
-        *(width, 2, 100, length, seconds, 24 * width**2),
+        *(width, 2, 100, length, seconds, 24 * width**2, 0),
         *("cpu", "a processor"),
     )
 
@@ -123,16 +123,36 @@ def test_seconds_of_a_measured_device_and_of_an_assumed_one() -> None:
     assert Gpu(1.0, floor=1.0).seconds(load, LAWS) == pytest.approx(10 + operations / 7e12)
 
 
-def test_attention_costs_as_large_a_share_of_an_assumed_device_as_was_measured() -> None:
-    attending = Laws(
-        replace(LAWS.seconds, pairs=1e-11), LAWS.parameters
-    )  # of 10,000 steps: as much
+def test_attention_costs_what_grows_with_the_length() -> None:
+    """On a measured device by its law; on an assumed one by the operations on keys and values."""
+    measured = replace(LAWS.seconds, pairs=1e-11)  # of 10,000 steps: as much again
+    attending = replace(LAWS, seconds=measured, state=Law(0.0, 0.0, 2.0))
     load = Load(100, 8, steps=1, trained=Tokens.of(2, 100), predicted=Tokens.of(3, 10_000))
     assert Measured().seconds(load, attending) == pytest.approx(
-        8 * (1e-5 * 1.01 * 200 + 1e-5 * 2 * 30_000 / 3)
+        8 * 1e-5 * (1.01 * 200 + 2 * 30_000 / 3)
     )
-    operations = 6 * 12 * 100**2 * 8 * (1.01 * 200 + 2 * 30_000 / 3)
-    assert Gpu(1.0, floor=0.0).seconds(load, attending) == pytest.approx(operations / 1e12)
+    trained = (12 * 100**2 + 2 * 100 * 100) * 200
+    predicted = (12 * 100**2 + 2 * 100 * 10_000) * 30_000 / 3
+    assert Gpu(1.0, floor=0.0).seconds(load, attending) == pytest.approx(
+        6 * 8 * (trained + predicted) / 1e12
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "pairs"),
+    [((640, 1280, 160, 320), 0.2), ((640, 1280, 640, 1280), 0.0), ((0, 0, 0, 0), 0.0)],
+)
+def test_what_a_state_grows_by_is_seen_in_two_lengths(
+    states: tuple[int, ...], pairs: float
+) -> None:
+    sizes = [(32, 100), (64, 100), (32, 25), (64, 25)]
+    steps = [
+        replace(a_step(width, 0.01, length), state=state)
+        for (width, length), state in zip(sizes, states, strict=True)
+    ]
+    found = laws(steps)["linear", "selective_copy"]
+    assert found.state.pairs == pytest.approx(pairs)
+    assert found.factors(32, 50) == pytest.approx(12 * 32**2 + pairs * 32 * 50)
 
 
 def test_simulated_failures_lose_no_cell_and_the_driver_is_quick(tmp_path: Path) -> None:
