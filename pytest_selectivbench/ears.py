@@ -6,7 +6,7 @@ from pathlib import Path
 
 from selectivbench.job import Job
 from selectivbench.mechanism.glimpse import glimpse
-from selectivbench.record import Identity
+from selectivbench.record import REUSED, Identity, Record
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.states import State
 from selectivbench.saved import Saved
@@ -22,22 +22,24 @@ class Ears:
 
     def __init__(self, session: Path, launchers: Launchers) -> None:
         self._session, self._launchers = session, launchers
-        self._state: State | None = None
+        self._model: tuple[Identity, State] | None = None
         self.troubles: tuple[str, ...] = ()
         """The first thing that went wrong."""
 
-    def remember(self, _: Identity, saved: Saved) -> None:
+    def remember(self, identity: Identity, saved: Saved) -> None:
         """The model of the training that goes on."""
-        self._state = saved.state
+        self._model = identity, saved.state
 
-    def hear(self, job: Job) -> None:
-        """Keep what its gates do; nothing where there is no model, or no layer that can be heard."""
-        state, self._state = self._state, None
-        path = Gates.path(self._session, job.identity(job.tasks[0]).stem)
+    def hear(self, job: Job, record: Record) -> None:
+        """Keep what the gates of a model do, where its case came to an end and there are any."""
+        model, self._model = self._model, None
+        identity = job.identity(job.tasks[0])
+        path = Gates.path(self._session, identity.stem)
         try:
             path.unlink(missing_ok=True)  # of an earlier training
-            if state is not None:
-                glimpse(job, self._launchers.of(job.submission.imports), state).write(path)
+            if model is not None and model[0] == identity and record.status in REUSED:
+                launcher = self._launchers.of(job.submission.imports)
+                glimpse(job, launcher, model[1]).write(path)
         except Exception as error:
             if NOTHING_TO_HEAR not in str(error):
                 why = f"gates of {job.submission.id}: {' '.join(str(error).split())}"

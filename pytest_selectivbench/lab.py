@@ -64,7 +64,7 @@ class Lab:
             self.store.write_source(job.submission.sha256, job.submission.source)
             kept = tuple(self.store.write(record) for record in records)
             if self.ears is not None:
-                self.ears.hear(job)
+                self.ears.hear(job, kept[0])
             for record in kept:
                 tracker.done(record)
         finally:

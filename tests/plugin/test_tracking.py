@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_selectivbench import followers
+from pytest_selectivbench.ears import Ears
+from selectivbench.mechanism.asking import Asked, job_of
 from selectivbench.tracking.gates import Gates
 from selectivbench.tracking.reading import read
 from tests.plugin.conftest import records
@@ -136,6 +140,25 @@ def test_a_probe_that_fails_costs_a_picture_and_one_line(run, folder, monkeypatc
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines([f"not tracked: gates of linear: {said}"])
     assert not gates_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("of", "status", "heard"), [(1, "fail", 1), (2, "fail", 0), (1, "crash", 0)]
+)
+def test_only_the_model_of_a_case_that_came_to_an_end_is_heard(
+    folder, monkeypatch, a_record, of, status, heard
+):
+    """A training that was interrupted leaves a model; the next one that fails has none of its own."""
+    job = job_of(Asked(folder / "linear.py", "selective_copy", profile="smoke", device="cpu"))
+    asked = []
+    monkeypatch.setattr(
+        "pytest_selectivbench.ears.glimpse", lambda *given: asked.append(given) or Gates({}, (), ())
+    )
+    ears = Ears(folder, SimpleNamespace(of=lambda _: None))
+    ears.remember(replace(job.identity(job.tasks[0]), seed=of), SimpleNamespace(state="state"))
+    for _ in range(2):  # what was heard is forgotten
+        ears.hear(job, replace(a_record, status=status))
+    assert (len(asked), ears.troubles) == (heard, ())
 
 
 def test_gates_of_a_saved_model_are_heard_too(run, folder, broken_wandb):  # noqa: ARG001
