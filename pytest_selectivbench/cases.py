@@ -66,10 +66,18 @@ class Plan:
         return plan
 
     def jobs(self, submission: Submission) -> Iterator[tuple[Task, Job]]:
-        """Each case of a submission: the task it judges, and the training that it needs."""
-        for task, variant in self.chosen:
+        """Each case of a submission: the task it judges, and the training that it needs.
+
+        In an order that keeps several workers busy: the longest trainings first, and last the cases
+        that are judged on another's training, which would wait for it.
+        """
+        for task, variant in sorted(self.chosen, key=self._turn):
             for seed in self.seeds:
                 yield task, self.job(submission, task, variant, seed)
+
+    def _turn(self, chosen: tuple[Task, str]) -> tuple[bool, float]:
+        task, _ = chosen
+        return task.trains_on != task.id, -self.profile.minutes.get(task.name, 0.0)
 
     def timings(self, submission: Submission) -> Iterator[TimingJob]:
         """Each workload at each length, where timing was asked for."""

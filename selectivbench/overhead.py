@@ -22,6 +22,7 @@ from selectivbench.machine import Device
 from selectivbench.profiles import get_profile
 from selectivbench.runner import Job, order_of
 from selectivbench.sandbox.controller import Child, opened
+from selectivbench.sandbox.environment import environment
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import resolve
@@ -142,7 +143,7 @@ def _bare(wanted: Comparison) -> Iterator[Iterator[float]]:
     command = [sys.executable, "-m", "selectivbench.bare"]
     command += [path, wanted.task, wanted.profile, str(wanted.steps)]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

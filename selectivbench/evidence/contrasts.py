@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from statistics import fmean
 
 import numpy as np
@@ -65,10 +64,10 @@ def drop(runs: Runs, entry: str, easy: Case, hard: Case) -> Figure | None:
     )
 
 
-def steps_to(record: Record, accuracy: float) -> float:
-    """First validated step at which the validation accuracy is reached; infinite where it never is."""
+def steps_to(record: Record, accuracy: float) -> int:
+    """First validated step that reaches the validation accuracy; the last one where none does."""
     reached = (p.step for p in record.curve if p.accuracy is not None and p.accuracy >= accuracy)
-    return next(reached, inf)
+    return next(reached, record.curve[-1].step)
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -306,6 +308,25 @@ def test_an_environment_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None
     assert got["PATH"] == os.environ["PATH"]
     assert (got["OMP_NUM_THREADS"], got["OMP_WAIT_POLICY"]) == ("1", "PASSIVE")
     assert got["NUMBA_THREADING_LAYER"] == "workqueue"
+
+
+STEPS = """
+import resource, torch
+from torch import nn
+net = nn.Sequential(*(m for _ in range(4) for m in (nn.Linear(96, 96), nn.SiLU())))
+x = torch.ones(8192, 96)
+def faults():
+    for _ in range(10):
+        net(x).sum().backward()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+print(-faults() + faults())
+"""
+
+
+def test_freed_memory_is_kept_from_step_to_step() -> None:
+    command = [sys.executable, "-c", STEPS]
+    done = subprocess.run(command, env=environment(), capture_output=True, check=True)
+    assert int(done.stdout) < 1_000, "left to itself, glibc asks for 1,360 pages a step"
 
 
 @pytest.mark.parametrize(

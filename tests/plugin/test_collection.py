@@ -23,6 +23,14 @@ def test_one_case_for_each_submission_task_and_seed(run, folder):
     assert collected(result) == [*IDS, *(i.replace("linear", "other") for i in IDS)]
 
 
+def test_the_longest_training_comes_first_and_what_waits_for_another_last(run):
+    chosen = "memorization,gap_extrapolation,selective_copy,noisy_gaps"
+    result = run("--collect-only", "-q", "--selectiv-profile=lite", f"--selectiv-tasks={chosen}")
+    names = (line.partition("::")[2].partition("-v")[0] for line in collected(result))
+    tasks = list(dict.fromkeys(names))
+    assert tasks == ["noisy_gaps", "selective_copy", "memorization", "gap_extrapolation"]
+
+
 def test_the_users_own_tests_are_left_alone(run, folder):
     (folder / "test_mine.py").write_text("def test_mine(): raise SystemExit('collected')")
     (folder / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef mine(): return 1")
