@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
 from pytest_selectivbench.ears import Ears
 from pytest_selectivbench.followers import trackings
-from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus, timing_path
+from pytest_selectivbench.lab import Lab, Models, manifest_path, timing_path
 from pytest_selectivbench.results import Row, lines, row_of
+from pytest_selectivbench.sharing import placed
 from pytest_selectivbench.timings import PROPERTY as TIMED
 from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
-from selectivbench.timing import Timing
+from selectivbench.times import Timing
 from selectivbench.tracking.marks import Mirrored
 
 TROUBLES = "selectivbench_troubles"
@@ -60,7 +62,7 @@ class ActivePlugin:
         workerinput = getattr(config, "workerinput", None)
         own = f"{os.getpid()}-{time.time_ns()}"
         config.option.selectiv_run = workerinput["selectiv_run"] if workerinput else own
-        spread_gpus(workerinput, plan.device.kind, gpu_count())
+        plan = replace(plan, device=placed(plan.device, workerinput, gpu_count(), os.environ))
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
             launchers = Launchers(plan.device.kind, isolation)
@@ -79,7 +81,8 @@ class ActivePlugin:
         fla = f"flash-linear-attention {found['flash-linear-attention']}"
         return [
             f"selectivbench: {packages}, {fla}",
-            f"selectivbench: profile {self.plan.profile.name}, device {self.plan.device.name}, "
+            f"selectivbench: profile {self.plan.profile.name}, "
+            f"device {self.plan.mode.device_class(self.plan.device)}, "
             f"isolation {self.isolation}, records in {self.settings.out}",
         ]
 

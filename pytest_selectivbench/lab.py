@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +21,8 @@ from selectivbench.sandbox.launchers import Launchers
 from selectivbench.saved import SavedModels
 from selectivbench.store import TIMINGS, Found, RecordStore
 from selectivbench.tasks import Task
-from selectivbench.timing import Timing, TimingJob, time_layers
+from selectivbench.times import Timing
+from selectivbench.timing import TimingJob, time_layers
 from selectivbench.tracking.together import Together
 from selectivbench.validity import Examination
 
@@ -174,13 +174,6 @@ class _Timer:
                 verdict=record.status,
                 record=identity.key,
             )
-
-
-def spread_gpus(workerinput: dict[str, str] | None, device: str, gpus: int) -> None:
-    """Give each xdist worker a GPU of its own where there are several."""
-    if workerinput and device == "cuda" and gpus > 1 and "CUDA_VISIBLE_DEVICES" not in os.environ:
-        number = int("".join(filter(str.isdecimal, workerinput["workerid"])) or 0)
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(number % gpus)
 
 
 def timing_path(out: Path, stem: str) -> Path:

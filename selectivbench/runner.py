@@ -24,6 +24,7 @@ from selectivbench.sandbox.states import State
 from selectivbench.saved import Saved
 from selectivbench.tasks.base import Dataset, Task
 from selectivbench.thresholds import conforming, judge
+from selectivbench.utilisation import Gauge, gauge
 
 __all__ = ["Fit", "Job", "Keep", "order_of", "run", "run_saved"]
 
@@ -39,13 +40,15 @@ def run(
     timed: Callable[[Fit], tuple[Point, ...]],
     keep: Keep | None = None,
     progress: Progress = UNKEPT,
+    watch: Gauge = gauge,
 ) -> tuple[Record, ...]:
     """Train once, predict every test set, and give one record for each task of the job.
 
     ``timed`` calls the fit, and only the fit, exactly once; a benchmark fixture can stand there.
     ``keep`` is given the trained model, at once, so that a failing evaluation loses no training;
-    ``progress`` is where the training can be taken up again after an interruption. A child that fails
-    is a result too: its status and cause are in each record.
+    ``progress`` is where the training can be taken up again after an interruption, ``watch`` what sees
+    how busy the device is meanwhile. A child that fails is a result too: its status and cause are in
+    each record.
     """
     data = {task: job.dataset(task) for task in job.tasks}
     draft = _draft(job, launcher)
@@ -55,10 +58,10 @@ def run(
         with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
             given = data[job.tasks[0]], job.plan, job.seed, tracker, progress, job.profile.early
-            curve = timed(lambda: fit(child, *given))
+            with watch(job.device) as seen:
+                curve = timed(lambda: fit(child, *given))
             clock.lap("fit")
-            stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
-            draft = replace(draft, curve=curve, stopped_at=stopped, pieces=child.pieces)
+            draft = _trained(replace(draft, utilisation=seen.share), job, child, curve)
             state = trained_state(child) if job.profile.apart or keep else None
             if state is not None:
                 draft = replace(draft, saved_numbers=state.numbers)
@@ -161,6 +164,13 @@ def _draft(job: Job, launcher: Launcher) -> Record:
     )
 
 
+def _trained(draft: Record, job: Job, child: Child, curve: tuple[Point, ...]) -> Record:
+    """With what a fit leaves behind."""
+    stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
+    said = {"pieces": child.pieces, "graphs": child.graphs}
+    return replace(draft, curve=curve, stopped_at=stopped, **said)  # type: ignore[arg-type]
+
+
 def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> Record:
     """With what the controller measured of the child's process."""
     if child is None:
@@ -171,6 +181,7 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
             peak = max(0, child.exit.peak_memory - baseline)
         if child.exit.cpu is not None:
             seconds = {**seconds, "cpu": round(child.exit.cpu, 3)}
+            draft = _kept_busy(draft, child)
     return replace(
         draft,
         seconds=seconds,
@@ -180,6 +191,15 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
         state_size=child.built.state_size,
         baseline_memory=baseline,
     )
+
+
+def _kept_busy(draft: Record, child: Child) -> Record:
+    """On a CPU the process tells how busy it kept it; on a GPU that was seen from outside."""
+    assert child.exit is not None, "it was ended"
+    device, _ = machine.used(draft.identity.device_class)
+    if device.kind != "cpu" or child.exit.cpu is None or not child.lived:
+        return draft
+    return replace(draft, utilisation=round(child.exit.cpu / child.lived, 4))
 
 
 def _finished(

@@ -61,7 +61,8 @@ def place(tmp_path: Path, **changes: Any) -> Place:
 
 
 def timeless(record: Record) -> Record:
-    return replace(record, seconds={}, peak_memory=None, baseline_memory=None, created="")
+    untimed = replace(record, seconds={}, utilisation=None, created="")
+    return replace(untimed, peak_memory=None, baseline_memory=None)
 
 
 def test_a_record_is_marked_and_has_no_verdict(training: Any, tmp_path: Path) -> None:
