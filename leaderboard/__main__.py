@@ -35,7 +35,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     build.add_argument("--out", type=Path, default=Path("_site"), help="default: %(default)s")
     build.set_defaults(run=_build)
-    add = commands.add_parser("add", help="copy records and their sources into the results")
+    add = commands.add_parser(
+        "add", help="copy records, their sources and timings into the results"
+    )
     add.add_argument("paths", type=Path, nargs="+", metavar="RECORDS", help="files or folders")
     add.add_argument("--results", type=Path, default=RESULTS, help="default: leaderboard/results")
     add.add_argument("--verified", action="store_true", help="set the mark (scoring workflow only)")
@@ -77,7 +79,11 @@ def _add(options: argparse.Namespace) -> int:
         print(f"{take_in(options.audit, options.results)} gaps of an audit taken in")
     for stem in added.new:
         print(f"added {stem}")
-    print(f"{len(added.new)} added, {len(added.same)} there already, {len(added.refused)} refused")
+    timings = f", {len(added.timings)} timings added" if added.timings else ""
+    print(
+        f"{len(added.new)} added, {len(added.same)} there already, "
+        f"{len(added.refused)} refused{timings}"
+    )
     return _tell(added.refused)
 
 

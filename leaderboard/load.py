@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from leaderboard.audits import AUDITS, read_audit
+from leaderboard.timings import read_timing
 from leaderboard.validate import check, clip
 from selectivbench.anatomy import Anatomy, merged
 from selectivbench.audited import Audited
@@ -18,6 +19,7 @@ from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import Point, Record
 from selectivbench.store import TIMINGS
 from selectivbench.thresholds import Bar, bar_for, steps_to_bar
+from selectivbench.times import Timing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +31,7 @@ BESIDE = ("session", "validity", AUDITS, TIMINGS)
 """Folders beside the records whose files are none."""
 LARGEST_FILE = 4 * 2**20
 
+T = TypeVar("T")
 BarOf = Callable[[str, str, str], Bar | None]
 
 
@@ -78,6 +81,7 @@ class Loaded:
     refused: tuple[Refusal, ...]
     folders: tuple[Path, ...]
     audits: tuple[Audited, ...] = ()
+    timings: tuple[Timing, ...] = ()
 
     def source(self, sha256: str) -> str | None:
         """Text of a stored submission, or None where it is not stored or not what its name says."""
@@ -108,19 +112,22 @@ def load(folders: Iterable[Path], bars: BarOf = bar_for) -> Loaded:
         else:
             cases[path.stem] = share(replace(case, record=judged(case.record, bars)))
     refused += missing(roots, {*cases, *(Path(refusal.file).stem for refusal in refused)})
-    audits, bad = _audits(roots)
+    audits, no_audits = _beside(roots, AUDITS, read_audit)
+    timings, no_timings = _beside(roots, TIMINGS, read_timing)
     found = tuple(cases[stem] for stem in sorted(cases))
-    return Loaded(found, (*refused, *bad), roots, audits)
+    return Loaded(found, (*refused, *no_audits, *no_timings), roots, audits, timings)
 
 
-def _audits(roots: Iterable[Path]) -> tuple[tuple[Audited, ...], list[Refusal]]:
-    """The audits beside the records, and those that are none."""
+def _beside(
+    roots: Iterable[Path], folder: str, read: Callable[[Path], T]
+) -> tuple[tuple[T, ...], list[Refusal]]:
+    """The files of a folder beside the records, and those that are not what they should be."""
     found, refused = [], []
-    for path in (path for root in roots for path in sorted((root / AUDITS).glob("*.json"))):
+    for path in (path for root in roots for path in sorted((root / folder).glob("*.json"))):
         try:
-            found.append(read_audit(path))
+            found.append(read(path))
         except (RecordError, OSError, UnicodeDecodeError) as error:
-            refused.append(Refusal(f"{AUDITS}/{clip(path.name)}", _reason(error)))
+            refused.append(Refusal(f"{folder}/{clip(path.name)}", _reason(error)))
     return tuple(found), refused
 
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from leaderboard import anatomy_figures
+from leaderboard import anatomy_figures, timing_page
 from leaderboard.figures import of_entry
 from leaderboard.load import Case
 from leaderboard.rank import OVERALL, Cell, Key, Standing
 from leaderboard.task_figures import of_task
 from leaderboard.view import HERE, key_label, key_order, level, task_title
+from selectivbench.machine import used
+from selectivbench.times import Timing
 
 Context = dict[str, Any]
 
@@ -109,20 +111,24 @@ def _columns(keys: Sequence[Key]) -> list[Heading]:
     ]
 
 
-def entry(standings: Sequence[Standing], cases: Sequence[Case]) -> Context:
+def entry(
+    standings: Sequence[Standing], cases: Sequence[Case], timings: Sequence[Timing] = ()
+) -> Context:
     """Context of one entry's page: a part for each profile and device class, and its history."""
     return {
         "entry": standings[0].entry,
-        "parts": [entry_part(s) for s in standings],
+        "parts": [entry_part(s, timings) for s in standings],
         "history": history(standings, cases),
     }
 
 
-def entry_part(standing: Standing) -> Context:
+def entry_part(standing: Standing, timings: Sequence[Timing] = ()) -> Context:
     """What one profile and device class says of an entry."""
     anatomies = anatomy_figures.of_standing(standing)
     where = anatomy_figures.chart(standing, anatomies)
     cells = [standing.cells[key] for key in sorted(standing.cells, key=key_order)]
+    timed = timing_page.timed(standing, timings)
+    speed = None if timed is None else timing_page.of_entry(timed)
     return {
         "standing": standing,
         "cells": cells,
@@ -130,7 +136,8 @@ def entry_part(standing: Standing) -> Context:
         "command": command(standing),
         "environment": _environment(standing),
         "anatomies": anatomy_figures.sentences(anatomies),
-        "charts": [*of_entry(standing), *([where] if where else [])],
+        "timed": timed,
+        "charts": [*of_entry(standing), *(chart for chart in (where, speed) if chart)],
     }
 
 
@@ -144,15 +151,18 @@ def command(standing: Standing) -> str:
     """The exact command that makes the standing's records again."""
     tasks = ",".join(sorted({cell.task.rpartition("-v")[0] for cell in standing.cells.values()}))
     seeds = ",".join(str(s) for s in sorted({c.record.identity.seed for c in standing.cases}))
+    device, mode = used(standing.device)
     return " \\\n    ".join(
         shlex.quote(word)
         for word in (
             "pytest",
             f"--selectiv-model={standing.entry.id}.py",
             f"--selectiv-profile={standing.profile}",
-            f"--selectiv-device={standing.device}",
+            f"--selectiv-device={device.kind}",
             f"--selectiv-tasks={tasks}",
             f"--selectiv-seeds={seeds}",
+            *([f"--selectiv-precision={mode.precision}"] if mode.precision else []),
+            *(["--selectiv-cuda-graphs"] if mode.graphs else []),
         )
     )
 

@@ -161,6 +161,12 @@ class Standing:
         found = [c.record.seconds[name] for c in self.cases if name in c.record.seconds]
         return mean(found).value if found else None
 
+    @property
+    def utilisation(self) -> float | None:
+        """Mean over cases of how busy their device was, 0 to 1; None where it was not seen."""
+        found = [c.record.utilisation for c in self.cases if c.record.utilisation is not None]
+        return mean(found).value if found else None
+
     def speed(self, name: str) -> float | None:
         """Relative to the yardstick of the same run: ``reference_step`` over ``step``."""
         both = [

@@ -10,7 +10,17 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from leaderboard import badges, compare, feed, figures, pages, schema, source_code, tables
+from leaderboard import (
+    badges,
+    compare,
+    feed,
+    figures,
+    pages,
+    schema,
+    source_code,
+    tables,
+    timing_page,
+)
 from leaderboard.figures import Chart
 from leaderboard.likeness import Near, likenesses
 from leaderboard.load import BarOf, Case, Loaded, Refusal, load
@@ -74,6 +84,7 @@ class Site:
             *_bars(ranked),
             repr(loaded.refused),
             repr(loaded.audits),
+            *(timing.to_json() for timing in loaded.timings),
         )
 
     def write(self) -> None:
@@ -83,6 +94,7 @@ class Site:
         self.output.group("index", self.state, self._index)
         self._tasks()
         self._entries()
+        self.output.group("timing", self.state, self._timing)
         self._sources()
         self._data()
 
@@ -112,6 +124,11 @@ class Site:
         charts = [chart for part in context["parts"] for chart in part["charts"]]
         return {path: self._render(path, "task.html", context), **_saved(charts)}
 
+    def _timing(self) -> Files:
+        context = timing_page.page(self.ranked, self.loaded.timings)
+        saved = _saved([chart for part in context["parts"] for chart in part["charts"]])
+        return {"timing.html": self._render("timing.html", "timing.html", context), **saved}
+
     def _entries(self) -> None:
         by_entry: dict[str, list[Case]] = defaultdict(list)
         for case in self.loaded.cases:
@@ -120,7 +137,8 @@ class Site:
         for entry, mine in sorted(self.by_entry.items()):
             cases, near = by_entry[entry], alike.get(entry, ())
             places = (repr((s.rank, s.overall, s.gaps)) for s in mine)
-            inputs = digest(*places, repr(near), *_bars(mine), *(c.sha for c in cases))
+            own = [t.to_json() for t in self.loaded.timings if t.entry == entry]
+            inputs = digest(*places, repr(near), *_bars(mine), *(c.sha for c in cases), *own)
             make = _late(self._entry, entry, mine, cases, near)
             self.output.group(f"entry {entry}", inputs, make)
 
@@ -131,7 +149,7 @@ class Site:
     def _entry(
         self, entry: str, mine: Sequence[Standing], cases: Sequence[Case], near: Near
     ) -> Files:
-        context = pages.entry(mine, cases)
+        context = pages.entry(mine, cases, self.loaded.timings)
         context["near"] = near
         for row in context["history"]:
             row["stored"] = self.loaded.source(row["source"]) is not None

@@ -11,8 +11,11 @@ from types import MappingProxyType
 
 from leaderboard.audits import AUDITS
 from leaderboard.load import SOURCES, Case, Refusal, read, record_files
+from leaderboard.timings import read_timing
 from selectivbench.errors import RecordError, UsageError, explain
+from selectivbench.machine import used
 from selectivbench.record import CHECKS, Record
+from selectivbench.store import TIMINGS
 
 GUARDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"cpu": ("namespaces",), "cuda": ("landlock", "namespaces")}
@@ -25,11 +28,12 @@ AUDIT = "audit.json"
 
 @dataclass(frozen=True)
 class Added:
-    """Stems that were copied, that were there already, and what was refused."""
+    """Stems that were copied, that were there already, what was refused; timings that were copied."""
 
     new: tuple[str, ...]
     same: tuple[str, ...]
     refused: tuple[Refusal, ...]
+    timings: tuple[str, ...] = ()
 
 
 def add(paths: Iterable[Path], results: Path, verified: bool = False) -> Added:
@@ -38,21 +42,50 @@ def add(paths: Iterable[Path], results: Path, verified: bool = False) -> Added:
     verified: set the mark. Only the scoring workflow may ask for it: its records come from a
     trusted runner and a cold cache. Without it a record keeps the mark that it has.
     """
+    places = tuple(paths)
     new: list[str] = []
     same: list[str] = []
     refused: list[Refusal] = []
-    for path in _records(paths):
+    for path in _records(places):
         try:
             stem, copied = _add(path, results, verified)
             (new if copied else same).append(stem)
         except (RecordError, OSError, UnicodeDecodeError) as error:
             refused.append(Refusal(str(path), str(error)[:500]))
-    return Added(tuple(new), tuple(same), tuple(refused))
+    timings, bad = _add_timings(places, results)
+    return Added(tuple(new), tuple(same), (*refused, *bad), timings)
+
+
+def _add_timings(
+    places: Iterable[Path], results: Path
+) -> tuple[tuple[str, ...], tuple[Refusal, ...]]:
+    """Copy what was timed beside records; the newer one of a name stays."""
+    new, refused = [], []
+    for path in (path for place in places for path in _timings(place)):
+        try:
+            timing, target = read_timing(path), results / TIMINGS / path.name
+            if target.exists() and read_timing(target).created >= timing.created:
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _copy(path, target)
+            new.append(path.stem)
+        except (RecordError, OSError, UnicodeDecodeError) as error:
+            refused.append(Refusal(str(path), str(error)[:500]))
+    return tuple(new), tuple(refused)
+
+
+def _timings(place: Path) -> list[Path]:
+    """The timing files of a folder of records, or a single one."""
+    if place.is_dir():
+        return sorted((place / TIMINGS).glob("*.json"))
+    return [place] if place.parent.name == TIMINGS else []
 
 
 def _records(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         _refuse_audits(path)
+        if path.is_file() and path.parent.name == TIMINGS:
+            continue
         if path.is_dir():
             yield from record_files(path)
         elif path.exists():
@@ -92,9 +125,10 @@ def _deserves_the_mark(record: Record) -> None:
 
     A check that does not hold is no obstacle: the result is invalid, and the mark says who found it.
     """
-    device = "cpu" if record.identity.device_class == "cpu" else "cuda"
-    if record.isolation not in GUARDED[device]:
-        allowed = f"{' or '.join(GUARDED[device])} for the verified mark"
+    device, _ = used(record.identity.device_class)
+    guarded = GUARDED[device.kind]
+    if record.isolation not in guarded:
+        allowed = f"{' or '.join(guarded)} for the verified mark"
         remedy = "score it on a machine that has it, or add it without the mark"
         raise RecordError(explain("isolation", record.isolation, allowed, remedy))
     missing = sorted(set(CHECKS) - {finding.check for finding in record.validity})

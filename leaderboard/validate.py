@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from selectivbench.anatomy import Anatomy
-from selectivbench.errors import RecordError, explain
+from selectivbench.errors import RecordError, UsageError, explain
+from selectivbench.machine import used
 from selectivbench.record import Record
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,79}")
@@ -38,12 +39,13 @@ def check(record: Record) -> None:
     if record.custom is not None:
         raise RecordError("a training at sizes of one's own; only cases of a profile are shown.")
     _names(record)
+    _mode(record)
     _bounds(record)
     for name in ("budget", "environment", "machine", "probe"):
-        for path, leaf in _leaves(name, getattr(record, name)):
-            _leaf(path, leaf)
+        for path, leaf in leaves(name, getattr(record, name)):
+            check_leaf(path, leaf)
     for name, text in _texts(record):
-        _leaf(name, text)
+        check_leaf(name, text)
     _figures(record)
 
 
@@ -68,9 +70,25 @@ def _names(record: Record) -> None:
         )
 
 
+def _mode(record: Record) -> None:
+    """What is kept apart by its device class was trained that way: its digest is of its budget."""
+    try:
+        _, mode = used(record.identity.device_class)
+    except UsageError as error:
+        raise RecordError(str(error)) from error
+    said = {name: record.budget.get(name) for name in ("precision", "cuda_graphs")}
+    given = {name: value for name, value in said.items() if value is not None}
+    want(given == mode.facts, "precision and CUDA graphs of the budget", given, f"{mode.facts}")
+
+
 def _texts(record: Record) -> Iterator[tuple[str, str]]:
     entry = record.entry
-    yield from (("cause", record.cause), ("metric", record.metric), ("isolation", record.isolation))
+    yield from (
+        ("graphs", record.graphs),
+        ("cause", record.cause),
+        ("metric", record.metric),
+        ("isolation", record.isolation),
+    )
     yield from (("name", entry.name), ("paper", entry.paper), ("authors", entry.authors))
     yield from (("entry.tags", tag) for tag in (*entry.tags, *entry.expected_fail))
     yield from (("evaluations", part.split) for part in record.evaluations)
@@ -82,7 +100,7 @@ def _texts(record: Record) -> Iterator[tuple[str, str]]:
     yield from (("validity", finding.text) for finding in record.validity)
 
 
-def _leaf(path: str, leaf: Any) -> None:
+def check_leaf(path: str, leaf: Any) -> None:
     """A number has a size that a chart can hold, a text has a length and is text."""
     if isinstance(leaf, int | float):
         # an int compares exactly, so a number of 400 digits never becomes a float here
@@ -95,14 +113,15 @@ def _leaf(path: str, leaf: Any) -> None:
             raise RecordError(explain(path, "half a surrogate pair", "text that UTF-8 can hold"))
 
 
-def _leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:
+def leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Every key and every value of nested data that is no container, with the way to it."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield f"{where} key", key
-            yield from _leaves(f"{where}.{clip(key)}", item)
+            yield from leaves(f"{where}.{clip(key)}", item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _leaves(where, item)
+            yield from leaves(where, item)
     else:
         yield where, value
 
@@ -110,32 +129,34 @@ def _leaves(where: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _bounds(record: Record) -> None:
     """The sizes that ``Record.from_json`` leaves open; the types are right already."""
     for tag in (*record.entry.tags, *record.entry.expected_fail):
-        _want(len(tag) <= 80, "entry.tags", tag, "texts of at most 80")
-    _want(
+        want(len(tag) <= 80, "entry.tags", tag, "texts of at most 80")
+    want(
         len(record.validity) <= MOST_FINDINGS,
         "validity",
         len(record.validity),
         f"at most {MOST_FINDINGS} findings",
     )
     for finding in record.validity:
-        _want(bool(CHECK.fullmatch(finding.check)), "check", finding.check, "small letters and -")
+        want(bool(CHECK.fullmatch(finding.check)), "check", finding.check, "small letters and -")
     seed = record.identity.seed
-    _want(0 <= seed < LARGEST_SEED, "seed", seed, "0 to 2**53, which JSON keeps exact")
+    want(0 <= seed < LARGEST_SEED, "seed", seed, "0 to 2**53, which JSON keeps exact")
     for name in ("parameters", "state_size", "peak_memory", "stopped_at", "pieces"):
         value = getattr(record, name)
-        _want(value is None or 0 <= value <= LARGEST, name, value, f"0 to {LARGEST:g}, or null")
+        want(value is None or 0 <= value <= LARGEST, name, value, f"0 to {LARGEST:g}, or null")
+    busy = record.utilisation
+    want(busy is None or 0 <= busy <= LARGEST, "utilisation", busy, "a share, 0 or more, or null")
     for phase, spent in record.seconds.items():
-        _want(0 <= spent <= LARGEST, f"seconds.{clip(phase)}", spent, f"0 to {LARGEST:g}")
+        want(0 <= spent <= LARGEST, f"seconds.{clip(phase)}", spent, f"0 to {LARGEST:g}")
     for part in record.evaluations:
         figures = (part.accuracy, part.floor, part.ceiling)
-        _want(all(abs(v) <= LARGEST for v in figures), "evaluations", part, "numbers of some size")
+        want(all(abs(v) <= LARGEST for v in figures), "evaluations", part, "numbers of some size")
     for point in record.curve:
         good = 0 <= point.step <= LARGEST and abs(point.loss) <= LARGEST
         good = good and (point.accuracy is None or abs(point.accuracy) <= LARGEST)
-        _want(good, "curve", point, "a step from 0 on, and numbers of some size")
+        want(good, "curve", point, "a step from 0 on, and numbers of some size")
     for anatomy in _anatomies(record):
         _dissected(anatomy)
-    _moment(record.created)
+    check_moment(record.created)
 
 
 def _anatomies(record: Record) -> Iterator[Anatomy]:
@@ -145,20 +166,21 @@ def _anatomies(record: Record) -> Iterator[Anatomy]:
 def _dissected(anatomy: Anatomy) -> None:
     """Few enough facets and mistakes for a page, and counts that can be counts."""
     sizes = len(anatomy.facets), len(anatomy.mistakes)
-    _want(max(sizes) <= MOST_FACETS, "anatomy", sizes, f"{MOST_FACETS} facets and mistakes")
-    _want(0 <= anatomy.rivals <= anatomy.wrong <= LARGEST, "anatomy", anatomy.wrong, "a count")
-    _want(all(0 < m.count <= LARGEST for m in anatomy.mistakes), "mistakes", anatomy, "counts")
+    want(max(sizes) <= MOST_FACETS, "anatomy", sizes, f"{MOST_FACETS} facets and mistakes")
+    want(0 <= anatomy.rivals <= anatomy.wrong <= LARGEST, "anatomy", anatomy.wrong, "a count")
+    want(all(0 < m.count <= LARGEST for m in anatomy.mistakes), "mistakes", anatomy, "counts")
     for facet in anatomy.facets:
         rows = list(zip(facet.counts, facet.rights, facet.best, strict=False))
         lengths = {len(row) for row in (facet.bins, facet.counts, facet.rights, facet.best)}
         good = len(lengths) == 1 and len(rows) <= MOST_BINS and len(set(facet.bins)) == len(rows)
         good = good and all(max(r, b) <= n <= LARGEST and min(r, b) >= 0 for n, r, b in rows)
-        _want(bool(FACET.fullmatch(facet.by)), "facet", facet.by, "small letters, _ and -")
+        want(bool(FACET.fullmatch(facet.by)), "facet", facet.by, "small letters, _ and -")
         good = good and all(BIN.fullmatch(name) for name in facet.bins)
-        _want(good, f"facet {clip(facet.by)}", facet, f"at most {MOST_BINS} bins, counts of each")
+        want(good, f"facet {clip(facet.by)}", facet, f"at most {MOST_BINS} bins, counts of each")
 
 
-def _want(good: bool, name: str, got: object, allowed: str) -> None:
+def want(good: bool, name: str, got: object, allowed: str) -> None:
+    """RecordError unless it is good."""
     if not good:
         raise RecordError(explain(name, clip(got), allowed))
 
@@ -168,12 +190,12 @@ def _figures(record: Record) -> None:
         for name in ("accuracy", "floor", "ceiling"):
             value = getattr(record, name)
             good = value is None or 0 <= value <= 1
-            _want(good, name, value, "0 to 1 where the metric is accuracy")
+            want(good, name, value, "0 to 1 where the metric is accuracy")
     if record.score is None:
         return
     expected = _scores(record)
     good = any(abs(record.score - score) <= SLACK for score in expected)
-    _want(good, "score", record.score, f"what accuracy, floor and ceiling give, {expected}")
+    want(good, "score", record.score, f"what accuracy, floor and ceiling give, {expected}")
 
 
 def _scores(record: Record) -> list[float]:
@@ -192,12 +214,13 @@ def _ratio(accuracy: float | None, floor: float | None, ceiling: float | None) -
     return (accuracy - floor) / (ceiling - floor)
 
 
-def _moment(text: str) -> None:
+def check_moment(text: str) -> None:
+    """RecordError unless it is a moment, or empty."""
     try:
         good = text == "" or bool(datetime.fromisoformat(text))
     except ValueError:
         good = False
-    _want(good, "created", text, "an ISO 8601 moment such as 2026-01-31T12:00:00+00:00")
+    want(good, "created", text, "an ISO 8601 moment such as 2026-01-31T12:00:00+00:00")
 
 
 def clip(value: object, size: int = 80) -> str:

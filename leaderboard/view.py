@@ -51,6 +51,8 @@ def figure(value: float, form: str) -> str:
 
     >>> figure(0.98765, "score"), figure(56789, "short"), figure(1.234, "ratio")
     ('0.988', '56.8k', '1.23×')
+    >>> figure(0.01234, "ms"), figure(3 << 20, "bytes"), figure(0.876, "share")
+    ('12.3 ms', '3.0 MiB', '88%')
     """
     if form == "score":
         return f"{value:.3f}".replace("-", "−")
@@ -58,6 +60,12 @@ def figure(value: float, form: str) -> str:
         return short(value)
     if form == "ratio":
         return f"{value:.2f}×"
+    if form == "ms":
+        return f"{value * 1000:.3g} ms"
+    if form == "bytes":
+        return f"{value / 2**20:.1f} MiB" if value >= 2**20 else f"{value:.3g} B"
+    if form == "share":
+        return f"{value:.0%}"
     if form == "seconds":
         return f"{value:.1f} s"
     if form == "z":

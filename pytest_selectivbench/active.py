@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,19 @@ import pytest
 from pytest_selectivbench import options, summary, timing_table
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
+from pytest_selectivbench.ears import Ears
 from pytest_selectivbench.followers import trackings
-from pytest_selectivbench.lab import Lab, Models, manifest_path, spread_gpus, timing_path
+from pytest_selectivbench.lab import Lab, Models, manifest_path, timing_path
 from pytest_selectivbench.results import Row, lines, row_of
+from pytest_selectivbench.sharing import placed
 from pytest_selectivbench.timings import PROPERTY as TIMED
 from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
-from selectivbench.timing import Timing
-from selectivbench.tracking.mirror import Mirrored
+from selectivbench.times import Timing
+from selectivbench.tracking.marks import Mirrored
 
 TROUBLES = "selectivbench_troubles"
 """What a worker sends its controller in the end; one JSON string, since xdist takes primitives only."""
@@ -59,13 +62,14 @@ class ActivePlugin:
         workerinput = getattr(config, "workerinput", None)
         own = f"{os.getpid()}-{time.time_ns()}"
         config.option.selectiv_run = workerinput["selectiv_run"] if workerinput else own
-        spread_gpus(workerinput, plan.device.kind, gpu_count())
+        plan = replace(plan, device=placed(plan.device, workerinput, gpu_count(), os.environ))
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
             launchers = Launchers(plan.device.kind, isolation)
             models = Models(settings.out / FOLDER, settings.save, settings.from_saved)
             tracking = trackings(settings.out, settings.wandb)
-            config.stash[LAB] = Lab(store, launchers, settings.gate, tracking, models)
+            ears = Ears(settings.out / "session", launchers) if settings.wandb else None
+            config.stash[LAB] = Lab(store, launchers, settings.gate, tracking, models, ears)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:
@@ -77,7 +81,8 @@ class ActivePlugin:
         fla = f"flash-linear-attention {found['flash-linear-attention']}"
         return [
             f"selectivbench: {packages}, {fla}",
-            f"selectivbench: profile {self.plan.profile.name}, device {self.plan.device.name}, "
+            f"selectivbench: profile {self.plan.profile.name}, "
+            f"device {self.plan.mode.device_class(self.plan.device)}, "
             f"isolation {self.isolation}, records in {self.settings.out}",
         ]
 
@@ -138,7 +143,7 @@ class ActivePlugin:
         if LAB in session.config.stash:
             lab = session.config.stash[LAB]
             lab.close()
-            self.troubles += lab.tracking.troubles
+            self.troubles += lab.troubles
         if self.worker:
             session.config.workeroutput[TROUBLES] = json.dumps(self.troubles)  # type: ignore[attr-defined]
         if not self.worker and session.exitstatus == pytest.ExitCode.OK and self._missing(session):

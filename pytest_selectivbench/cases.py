@@ -19,7 +19,7 @@ from pytest_selectivbench.options import Settings
 from pytest_selectivbench.timings import TimingCase
 from pytest_selectivbench.validity import ValidityCase, wanted
 from selectivbench.errors import SelectivError, SubmissionError, UsageError, explain, near
-from selectivbench.machine import Device, resolve
+from selectivbench.machine import PLAIN, Device, Mode, resolve
 from selectivbench.profiles import Profile, get_profile
 from selectivbench.runner import Job
 from selectivbench.submission import Submission, find_files, load
@@ -43,21 +43,23 @@ class Plan:
     gate: bool
     validity: tuple[str, ...] = ()
     timing: bool = False
+    mode: Mode = PLAIN
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
         """Check the settings; anything unknown is a UsageError with the near name."""
-        profile = get_profile(settings.profile)
+        profile, device = get_profile(settings.profile), resolve(settings.device)
         plan = cls(
             files=find_files(settings.models),
             profile=profile,
             chosen=choose(settings.tasks or profile.default_tasks, profile),
             seeds=tuple(sorted(set(settings.seeds or profile.seeds))),
-            device=resolve(settings.device),
+            device=device,
             steps=settings.steps,
             gate=settings.gate,
             validity=wanted(settings.validity, profile.conformance),
             timing=settings.timing,
+            mode=_mode(settings, device),
         )
         for task, _ in plan.chosen:  # an impossible number of steps is said now
             profile.plan(get_task(task.trains_on).name, settings.steps)
@@ -89,7 +91,17 @@ class Plan:
         borrowers = [other for other in TASKS if other.trains_on == trained.id != other.id]
         with_variant = [t for t in borrowers if variant in t.variants.get(self.profile.name, ())]
         tasks = (trained, *with_variant)
-        return Job(submission, tasks, variant, self.profile, seed, self.device, self.steps)
+        return Job(
+            submission, tasks, variant, self.profile, seed, self.device, self.steps, mode=self.mode
+        )
+
+
+def _mode(settings: Settings, device: Device) -> Mode:
+    """How the device is to compute; UsageError for CUDA graphs where there is no CUDA."""
+    if settings.cuda_graphs and device.kind != "cuda":
+        remedy = "leave --selectiv-cuda-graphs out"
+        raise UsageError(explain("device", device.kind, "cuda, for CUDA graphs", remedy))
+    return Mode(None if settings.precision == "fp32" else settings.precision, settings.cuda_graphs)
 
 
 def choose(names: tuple[str, ...], profile: Profile) -> tuple[tuple[Task, str], ...]:

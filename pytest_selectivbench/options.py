@@ -15,6 +15,11 @@ MODEL_HELP = "submission file, or a folder of them; may be given several times"
 ISOLATE_HELP = (
     "0: in this process; 1: a process for each case; 2: and Landlock; 3: and namespaces; or highest"
 )
+PRECISION_HELP = "fp32, or bf16: autocast over float32 weights; kept apart from other results"
+GRAPHS_HELP = (
+    "replay training steps as CUDA graphs, which freeze whatever Python a module does between steps; "
+    "kept apart from other results"
+)
 DEFAULT_PROJECT = "selectivbench"
 NOT_IN_PROJECTS = frozenset("/\\#?%:")
 """What W&B does not allow in the name of a project; paths and node ids have some of it."""
@@ -28,6 +33,7 @@ TEXT_OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("seeds", "", "whole numbers with commas (default: the profile's own)"),
     ("out", ".selectivbench/records", "folder of the records, which is the cache too"),
     ("device", "auto", "auto, cpu or cuda"),
+    ("precision", "fp32", PRECISION_HELP),
     ("steps", "", "cut the training budget to N steps; kept apart from full results"),
     ("isolate", "1", ISOLATE_HELP),
     ("validity", "auto", "validity checks too: yes, no, or auto (the quick ones, in smoke)"),
@@ -36,6 +42,7 @@ FLAGS: tuple[tuple[str, str], ...] = (
     ("save", "keep the trained model of each training, in OUT/models"),
     ("from-saved", "evaluate kept models, train nothing"),
     ("rerun", "train again where a record could be re-used"),
+    ("cuda-graphs", GRAPHS_HELP),
     ("timing", "time the layer too: training step, forward and decoding, at several lengths"),
     ("no-gate", "record a score below the bar, but do not fail for it"),
 )
@@ -61,6 +68,8 @@ class Settings:
     wandb: str
     """Project; empty for no W&B."""
     timing: bool = False
+    precision: str = "fp32"
+    cuda_graphs: bool = False
 
 
 def add(parser: pytest.Parser) -> None:
@@ -110,6 +119,8 @@ def read(config: pytest.Config) -> Settings | None:
         gate=not _value(config, "no_gate"),
         wandb=_project(config),
         timing=_value(config, "timing"),
+        precision=_choice("precision", _value(config, "precision"), ("fp32", "bf16")),
+        cuda_graphs=_value(config, "cuda_graphs"),
     )
 
 

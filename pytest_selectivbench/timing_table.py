@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from statistics import median
 
-from selectivbench.growth import TOP, exponent
-from selectivbench.timing import WHAT, Timing
+from selectivbench.growth import growths
+from selectivbench.times import WHAT, Timing
 from selectivbench.yardsticks import NAMES
 
 HEAD = ("entry", "timed", "T", "batch", "ms", "tokens/s", *(f"/ {name}" for name in NAMES),
@@ -33,22 +32,13 @@ def table(timings: Iterable[Timing]) -> list[str]:
 
 
 def growth(ordered: Iterable[Timing]) -> Iterator[str]:
-    """One line for each workload of an entry: the exponents of time and memory in T.
-
-    Costs are of one sequence, so that 1 is linear and 2 is quadratic; a decoded step is 0 where the
-    state does not grow, and its peak memory is that of reading what came before.
-    """
-    for (entry, what), found in groupby(ordered, key=lambda t: (t.entry, t.what)):
-        group = list(found)
-        time = exponent({t.length: [s / t.batch for s in t.own.busy] for t in group})
-        if time is None:
-            continue
-        known = {t.length: [t.own.memory / t.batch] for t in group if t.own.memory}
-        memory = None if what == "decode" else exponent(known)
-        grows = "" if memory is None else f", peak memory as T^{memory.value:.2f}"
-        lengths = ", ".join(str(t.length) for t in group[-TOP:])
-        one = "one step" if what == "decode" else "one sequence"
-        yield f"{entry} {what}: time of {one} grows as T^{time}{grows} (T = {lengths})"
+    """One line for each workload of an entry: the exponents of time and memory in T."""
+    for found in growths(ordered):
+        memory = "" if found.memory is None else f", peak memory as T^{found.memory.value:.2f}"
+        lengths = ", ".join(map(str, found.lengths))
+        one = "one step" if found.what == "decode" else "one sequence"
+        grows = f"time of {one} grows as T^{found.time}{memory}"
+        yield f"{found.entry} {found.what}: {grows} (T = {lengths})"
 
 
 def _cells(timing: Timing) -> tuple[str, ...]:

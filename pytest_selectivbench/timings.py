@@ -11,7 +11,8 @@ import pytest
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.items import SubmissionItem
 from selectivbench.errors import SelectivError
-from selectivbench.timing import CannotTime, Timing, TimingJob
+from selectivbench.times import Timing
+from selectivbench.timing import CannotTime, TimingJob
 from selectivbench.yardsticks import NAMES
 
 if TYPE_CHECKING:

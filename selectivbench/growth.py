@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
 from selectivbench.seeds import Stream
+from selectivbench.times import WHAT, Timing
 
 TOP = 3
 """The longest lengths that an exponent is fitted on, where the kernel weighs most."""
@@ -24,6 +26,40 @@ class Exponent:
 
     def __str__(self) -> str:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How the cost of one sequence, or of one decoded step, grows with the length.
+
+    memory: at the peak; None for decoding, whose peak is that of reading what came before.
+    lengths: those that the exponents were fitted on.
+    """
+
+    entry: str
+    what: str
+    time: Exponent
+    memory: Exponent | None
+    lengths: tuple[int, ...]
+
+
+def growths(timings: Iterable[Timing]) -> tuple[Growth, ...]:
+    """One for each workload of an entry that has two lengths or more, in a fixed order.
+
+    Costs are of one sequence, so that 1 is linear and 2 is quadratic; a decoded step is 0 where the
+    state does not grow.
+    """
+    ordered = sorted(timings, key=lambda t: (t.entry, WHAT.index(t.what), t.length))
+    found = []
+    for (entry, what), group in groupby(ordered, key=lambda t: (t.entry, t.what)):
+        some = list(group)
+        time = exponent({t.length: [s / t.batch for s in t.own.busy] for t in some})
+        if time is None:
+            continue
+        known = {t.length: [t.own.memory / t.batch] for t in some if t.own.memory}
+        memory = None if what == "decode" else exponent(known)
+        found.append(Growth(entry, what, time, memory, tuple(t.length for t in some[-TOP:])))
+    return tuple(found)
 
 
 def exponent(rounds: Mapping[int, Sequence[float]], top: int = TOP) -> Exponent | None:

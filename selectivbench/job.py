@@ -22,6 +22,7 @@ class Job:
     """One training, the unit of work, and every task that is evaluated on it.
 
     tasks: the trained task first. steps: a cut budget, or None for the profile's own.
+    mode: autocast and CUDA graphs, the same for every entry.
     custom: sizes of one's own that ``profile`` was changed by, or None for a benchmark case.
     """
 
@@ -33,6 +34,7 @@ class Job:
     device: machine.Device
     steps: int | None = None
     custom: Mapping[str, float] | None = None
+    mode: machine.Mode = machine.PLAIN
 
     @property
     def plan(self) -> Plan:
@@ -44,8 +46,12 @@ class Job:
 
     @property
     def _own_dtype(self) -> bool:
-        """fla's kernels of the delta rule take no float32 on CUDA; on a CPU all is float32."""
-        return self.profile.own_dtype and self.device.kind == "cuda"
+        """fla's kernels of the delta rule take no float32 on CUDA; on a CPU all is float32.
+
+        Under autocast they are given bfloat16 anyway, from weights that are float32 for all.
+        """
+        own = self.profile.own_dtype and self.device.kind == "cuda"
+        return own and self.mode.precision is None
 
     def dataset(self, task: Task) -> Dataset:
         """The data of one of the tasks."""
@@ -56,7 +62,7 @@ class Job:
     @property
     def budget(self) -> dict[str, Any]:
         """What the record says of model and budget; its digest is part of the identity."""
-        facts: dict[str, Any] = self.plan.facts()
+        facts: dict[str, Any] = {**self.plan.facts(), **self.mode.facts}
         if self.profile.early is not None:
             facts["early"] = asdict(self.profile.early)
         return facts if self.custom is None else {**facts, "custom": True}
@@ -70,7 +76,7 @@ class Job:
             variant=self.variant,
             profile=self.profile.name,
             seed=self.seed,
-            device_class=self.device.name,
+            device_class=self.mode.device_class(self.device),
             budget_digest=digest(self.budget),
             environment_digest=digest(machine.versions()),
         )
@@ -113,4 +119,6 @@ def order_of(job: Job, data: Mapping[Task, Dataset]) -> Order:
         device=job.device.kind,
         threads=1,
         folder="",
+        mode=job.mode,
+        sharers=job.device.sharers,
     )

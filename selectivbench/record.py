@@ -170,6 +170,12 @@ class Record:
     """Sizes of one's own (``selectivbench train``): no bar, no verdict; None for a benchmark case."""
     pieces: int = 1
     """What each training batch was split into to fit the memory; the process's own word."""
+    graphs: str = ""
+    """What became of CUDA graphs: ``replayed``, or why steps were eager; the process's own word. Empty
+    where they were not asked for."""
+    utilisation: float | None = None
+    """Share of the training's time in which the GPU was busy, with whoever else used it; on a CPU, CPU
+    seconds over seconds of the whole process. None where it was not seen."""
     selection: Mapping[str, Any] | None = None
     """How rate and warm-up were chosen on validation data; see ``selectivbench.sweep.choice``."""
     budget: Mapping[str, Any] = field(default_factory=dict)

@@ -90,8 +90,9 @@ def _job(record: Record, submission: Submission) -> tuple[Job, Identity]:
     task = get_task(who.task)
     trained = get_task(task.trains_on)
     tasks = (task,) if trained.id == task.id else (trained, task)
-    device = machine.Device("cpu" if who.device_class == "cpu" else "cuda", who.device_class)
-    job = Job(submission, tasks, who.variant, get_profile(who.profile), who.seed, device)
+    device, mode = machine.used(who.device_class)
+    profile = get_profile(who.profile)
+    job = Job(submission, tasks, who.variant, profile, who.seed, device, mode=mode)
     return job, replace(who, task=trained.id)
 
 

@@ -17,17 +17,20 @@ from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
 from selectivbench.job import Job, order_of
 from selectivbench.metrics import score
-from selectivbench.record import Evaluation, Point, Record, Tracker
+from selectivbench.record import Evaluation, Identity, Point, Record, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.states import State
-from selectivbench.saved import Saved, SavedModels
+from selectivbench.saved import Saved
 from selectivbench.tasks.base import Dataset, Task
 from selectivbench.thresholds import conforming, judge
+from selectivbench.utilisation import Gauge, gauge
 
-__all__ = ["Fit", "Job", "order_of", "run", "run_saved"]
+__all__ = ["Fit", "Job", "Keep", "order_of", "run", "run_saved"]
 
 Fit = Callable[[], tuple[Point, ...]]
+Keep = Callable[[Identity, Saved], object]
+"""Takes the model of a training, by the identity of its record."""
 
 
 def run(
@@ -35,14 +38,16 @@ def run(
     launcher: Launcher,
     tracker: Tracker,
     timed: Callable[[Fit], tuple[Point, ...]],
-    models: SavedModels | None = None,
+    keep: Keep | None = None,
     progress: Progress = UNKEPT,
+    watch: Gauge = gauge,
 ) -> tuple[Record, ...]:
     """Train once, predict every test set, and give one record for each task of the job.
 
     ``timed`` calls the fit, and only the fit, exactly once; a benchmark fixture can stand there.
-    ``models`` is where the trained model is kept, ``progress`` where the training can be taken up
-    again after an interruption. A child that fails is a result too: its status and cause are in
+    ``keep`` is given the trained model, at once, so that a failing evaluation loses no training;
+    ``progress`` is where the training can be taken up again after an interruption, ``watch`` what sees
+    how busy the device is meanwhile. A child that fails is a result too: its status and cause are in
     each record.
     """
     data = {task: job.dataset(task) for task in job.tasks}
@@ -53,14 +58,15 @@ def run(
         with opened(launcher, order_of(job, data)) as child:
             clock.lap("build")
             given = data[job.tasks[0]], job.plan, job.seed, tracker, progress, job.profile.early
-            curve = timed(lambda: fit(child, *given))
+            with watch(job.device) as seen:
+                curve = timed(lambda: fit(child, *given))
             clock.lap("fit")
-            stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
-            draft = replace(draft, curve=curve, stopped_at=stopped, pieces=child.pieces)
-            state = trained_state(child) if job.profile.apart or models else None
+            draft = _trained(replace(draft, utilisation=seen.share), job, child, curve)
+            state = trained_state(child) if job.profile.apart or keep else None
             if state is not None:
                 draft = replace(draft, saved_numbers=state.numbers)
-                _keep(models, state, replace(draft, seconds=dict(clock.seconds)))
+                if keep is not None:
+                    keep(draft.identity, Saved(state, replace(draft, seconds=dict(clock.seconds))))
             figures = {} if job.profile.apart else _examined(job, child, data)
             own = _pace(job, child, data)  # last: it trains on
         if job.profile.apart and state is not None:
@@ -96,12 +102,6 @@ def run_saved(job: Job, launcher: Launcher, saved: Saved) -> tuple[Record, ...]:
         draft = replace(draft, status=error.status, cause=str(error))
     draft = _measured(draft, child, clock.seconds)
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
-
-
-def _keep(models: SavedModels | None, state: State, training: Record) -> None:
-    """Where models are kept at all: at once, so that a failing evaluation loses no training."""
-    if models is not None:
-        models.write(training.identity, Saved(state, training))
 
 
 def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, float]:
@@ -164,6 +164,13 @@ def _draft(job: Job, launcher: Launcher) -> Record:
     )
 
 
+def _trained(draft: Record, job: Job, child: Child, curve: tuple[Point, ...]) -> Record:
+    """With what a fit leaves behind."""
+    stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
+    said = {"pieces": child.pieces, "graphs": child.graphs}
+    return replace(draft, curve=curve, stopped_at=stopped, **said)  # type: ignore[arg-type]
+
+
 def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> Record:
     """With what the controller measured of the child's process."""
     if child is None:
@@ -174,6 +181,7 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
             peak = max(0, child.exit.peak_memory - baseline)
         if child.exit.cpu is not None:
             seconds = {**seconds, "cpu": round(child.exit.cpu, 3)}
+            draft = _kept_busy(draft, child)
     return replace(
         draft,
         seconds=seconds,
@@ -183,6 +191,15 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
         state_size=child.built.state_size,
         baseline_memory=baseline,
     )
+
+
+def _kept_busy(draft: Record, child: Child) -> Record:
+    """On a CPU the process tells how busy it kept it; on a GPU that was seen from outside."""
+    assert child.exit is not None, "it was ended"
+    device, _ = machine.used(draft.identity.device_class)
+    if device.kind != "cpu" or child.exit.cpu is None or not child.lived:
+        return draft
+    return replace(draft, utilisation=round(child.exit.cpu / child.lived, 4))
 
 
 def _finished(

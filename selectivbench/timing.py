@@ -9,15 +9,11 @@ a GPU. Ratios and growth are of the busy seconds, since those bear a busy machin
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from statistics import median
-from typing import Any
 
 from selectivbench import machine, yardsticks
 from selectivbench.batch import Encoding
@@ -28,10 +24,10 @@ from selectivbench.sandbox.controller import Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.orders import Order
 from selectivbench.submission import Submission
+from selectivbench.times import OWN, WHAT, Measured, Timing, stem_of
 
-WHAT = ("train", "forward", "decode")
-OWN = "own"
-"""The submission's name among the layers of a case."""
+__all__ = ["OWN", "WHAT", "CannotTime", "Measured", "Timing", "TimingJob", "time_layers"]
+
 DEADLINE = 600.0
 MOST_DECODED = 64
 """Steps of one round of decoding, and no more than half the length: it goes from just before the
@@ -69,8 +65,8 @@ class TimingJob:
 
     @property
     def stem(self) -> str:
-        """File name of its result without the ending; readable first, unique last."""
-        return f"{self.submission.id}-{self.what}-T{self.length}-{self.profile.name}-{self.key}"
+        """File name of its result without the ending."""
+        return stem_of(self.submission.id, self.what, self.length, self.profile.name, self.key)
 
     def order(self, source: str, origin: str, kind: str) -> Order:
         """What a child is told to build."""
@@ -90,76 +86,6 @@ class TimingJob:
             threads=1,
             folder="",
         )
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One layer's rounds: seconds of one repeat on the controller's clock, and busy ones.
-
-    memory: bytes at the peak, on top of what one short sequence needs. state_bytes: what one
-    sequence carries from step to step, as seen in decoding.
-    """
-
-    seconds: tuple[float, ...]
-    busy: tuple[float, ...]
-    repeats: int
-    memory: int | None = None
-    state_bytes: int | None = None
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The result of one case. ``layers``: ``own`` and the yardsticks that could be timed."""
-
-    entry: str
-    source_sha256: str
-    profile: str
-    device_class: str
-    what: str
-    length: int
-    batch: int
-    key: str
-    layers: Mapping[str, Measured]
-    declared_state: int | None
-    """Floats, as the submission's ``state_size`` says."""
-    isolation: str
-    environment: Mapping[str, str] = field(default_factory=dict)
-    machine: Mapping[str, Any] = field(default_factory=dict)
-    created: str = ""
-
-    @property
-    def own(self) -> Measured:
-        """The submission's layer."""
-        return self.layers[OWN]
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Of the median round; decoding gives one token a sequence."""
-        tokens = self.batch * (1 if self.what == "decode" else self.length)
-        return tokens / median(self.own.seconds)
-
-    def ratio(self, yardstick: str) -> float | None:
-        """The submission's busy time over the yardstick's: the median over rounds."""
-        if yardstick not in self.layers:
-            return None
-        pairs = zip(self.own.busy, self.layers[yardstick].busy, strict=True)
-        return median(own / other for own, other in pairs)
-
-    def to_json(self) -> str:
-        """As a file's text."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True, allow_nan=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> Timing:
-        """Read back what ``to_json`` gave."""
-        data = json.loads(text)
-        layers = {
-            name: Measured(
-                **{**layer, "seconds": tuple(layer["seconds"]), "busy": tuple(layer["busy"])}
-            )
-            for name, layer in data["layers"].items()
-        }
-        return cls(**{**data, "layers": layers})
 
 
 def time_layers(job: TimingJob, launcher: Launcher) -> Timing:

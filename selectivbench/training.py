@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,16 +16,21 @@ from torch import Tensor, nn
 from selectivbench.backbone import check_logits
 from selectivbench.batch import IGNORE
 from selectivbench.errors import SubmissionError, explain
+from selectivbench.graphs import GraphedStep, Recorder
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """steps, peak rate, warm-up steps, and the norm that gradients are clipped to."""
+    """steps, peak rate, warm-up steps, and the norm that gradients are clipped to.
+
+    precision: ``bf16`` for autocast to bfloat16, forward and loss, over float32 weights; None for none.
+    """
 
     steps: int
     lr: float
     warmup: int
     clip: float
+    precision: str | None = None
 
     def rate(self, step: int) -> float:
         """Learning rate of step 0, 1, …: linear warm-up, then cosine to 0 at ``steps``.
@@ -39,10 +45,11 @@ class TrainConfig:
         return self.lr * 0.5 * (1 + math.cos(math.pi * progress))
 
 
-def adam(parameters: list[nn.Parameter], lr: float) -> torch.optim.Adam:
-    """The optimiser of every entry; fused where torch can."""
+def adam(parameters: list[nn.Parameter], lr: float | Tensor) -> torch.optim.Adam:
+    """The optimiser of every entry; fused where torch can. A rate on a GPU can be part of a graph."""
     fused = not any(p.is_complex() for p in parameters)  # torch refuses the pair
-    return torch.optim.Adam(parameters, lr=lr, fused=fused)
+    recorded = isinstance(lr, Tensor) and lr.is_cuda
+    return torch.optim.Adam(parameters, lr=lr, fused=fused, capturable=recorded)
 
 
 class Trainer:
@@ -58,6 +65,7 @@ class Trainer:
         n_classes: int,
         device: str,
         dtype: str | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.dtype = torch.float32 if dtype is None else getattr(torch, dtype)
         self.model, self.config = model.to(device), config
@@ -65,19 +73,24 @@ class Trainer:
             self.model.to(self.dtype)
         self.n_classes, self.device = n_classes, device
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimiser = adam(self.parameters, config.lr)
+        rate = config.lr if recorder is None else torch.tensor(config.lr, device=device)
+        self.optimiser = adam(self.parameters, rate)
+        self.graph = None if recorder is None else GraphedStep(recorder, self._update, device)
         self.steps_done, self.pieces = 0, 1
         self._losses: list[Tensor] = []
 
     def step(self, inputs: NDArray[np.float32], targets: NDArray[np.int32]) -> None:
         """One update on inputs (B, T, n_inputs), targets (B, T) with IGNORE where there is no loss."""
         self.model.train()
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.config.rate(self.steps_done)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss = self._gradients(inputs, targets)
-        nn.utils.clip_grad_norm_(self.parameters, self.config.clip)
-        self.optimiser.step()
+        self._set_rate(self.config.rate(self.steps_done))
+
+        def eager() -> Tensor:
+            return self._updated(lambda: self._gradients(inputs, targets))
+
+        if self.graph is None:
+            loss = eager()
+        else:
+            loss = self.graph.step(torch.from_numpy(inputs), _classes(targets), eager)
         self.steps_done += 1
         self._losses.append(loss)
 
@@ -90,8 +103,9 @@ class Trainer:
     def predict(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Logits (B, T, n_classes) float32 of inputs (B, T, n_inputs), in evaluation mode."""
         self.model.eval()
-        with torch.no_grad():  # a tensor cached under inference_mode would break training after it
-            return np.asarray(self._logits(inputs).float().cpu().numpy())
+        # Not inference_mode: a tensor that a module caches under it would break training after it.
+        with torch.no_grad(), self._autocast():
+            return np.asarray(self._logits(torch.from_numpy(inputs)).float().cpu().numpy())
 
     def state(self) -> NDArray[np.uint8]:
         """Every tensor of the model, buffers too, as safetensors bytes; shared ones several times."""
@@ -143,10 +157,36 @@ class Trainer:
             state.setdefault(int(number), {})[moment] = value
         groups = self.optimiser.state_dict()["param_groups"]
         self.optimiser.load_state_dict({"state": state, "param_groups": groups})
+        if self.graph is not None:
+            self.graph.restart()  # the moments lie elsewhere now
         self.steps_done, self.pieces = tensors["done"].tolist()
         torch.set_rng_state(tensors["generator.cpu"])
         if "generator.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["generator.cuda"])
+
+    def _set_rate(self, rate: float) -> None:
+        for group in self.optimiser.param_groups:
+            if isinstance(group["lr"], Tensor):  # a graph reads it from where it is
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _updated(self, gradients: Callable[[], Tensor]) -> Tensor:
+        self.optimiser.zero_grad(set_to_none=True)
+        loss = gradients()
+        nn.utils.clip_grad_norm_(self.parameters, self.config.clip)
+        self.optimiser.step()
+        return loss
+
+    def _update(self, x: Tensor, wanted: Tensor) -> Tensor:
+        """One update on tensors of the device, in one piece, without a look at the host."""
+
+        def gradients() -> Tensor:
+            loss = self._loss(x, wanted)
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss.detach()
+
+        return self._updated(gradients)
 
     def _gradients(self, inputs: NDArray[np.float32], targets: NDArray[np.int32]) -> Tensor:
         """The mean loss of a batch, with its gradients in place.
@@ -161,6 +201,8 @@ class Trainer:
                     raise
             # Out of the handler, whose traceback would hold what was computed so far.
             self.pieces = min(2 * self.pieces, len(inputs))
+            if self.graph is not None:
+                self.graph.give_up("a batch was split to fit the memory")
             self.optimiser.zero_grad(set_to_none=True)
             if self.device != "cpu":
                 torch.cuda.empty_cache()
@@ -173,19 +215,31 @@ class Trainer:
             piece = slice(rows[0], rows[-1] + 1)
             if not (count := np.count_nonzero(targets[piece] != IGNORE)):
                 continue  # the mean over no steps is no number
-            loss = self._loss(inputs[piece], targets[piece]) * (count / scored)
+            x = torch.from_numpy(inputs[piece])
+            loss = self._loss(x, _classes(targets[piece])) * (count / scored)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return total
 
-    def _loss(self, inputs: NDArray[np.float32], targets: NDArray[np.int32]) -> Tensor:
-        logits = self._logits(inputs)
-        wanted = torch.from_numpy(targets.astype(np.int64)).to(self.device, non_blocking=True)
-        return F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), ignore_index=IGNORE)
+    def _loss(self, x: Tensor, wanted: Tensor) -> Tensor:
+        with self._autocast():
+            logits = self._logits(x).flatten(0, 1).float()
+            wanted = wanted.to(self.device, non_blocking=True).flatten()
+            return F.cross_entropy(logits, wanted, ignore_index=IGNORE)
 
-    def _logits(self, inputs: NDArray[np.float32]) -> Tensor:
-        x = torch.from_numpy(inputs).to(self.device, self.dtype, non_blocking=True)
+    def _autocast(self) -> AbstractContextManager[object]:
+        """Matrix products in bfloat16 where the precision says so; losses stay float32."""
+        if self.config.precision is None:
+            return nullcontext()
+        return torch.autocast(self.device, torch.bfloat16)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        x = x.to(self.device, self.dtype, non_blocking=True)
         return check_logits(self.model(x), x.shape[0], x.shape[1], self.n_classes)
+
+
+def _classes(targets: NDArray[np.int32]) -> Tensor:
+    return torch.from_numpy(targets.astype(np.int64))
 
 
 def out_of_memory(error: BaseException) -> bool:

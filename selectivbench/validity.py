@@ -16,6 +16,7 @@ from selectivbench.batch import Batch
 from selectivbench.checks import Logits
 from selectivbench.dialogue import evaluate, fit
 from selectivbench.errors import UsageError, explain, near
+from selectivbench.machine import PLAIN
 from selectivbench.metrics import element_hits
 from selectivbench.record import CHECKS, Finding
 from selectivbench.runner import Job, order_of
@@ -48,10 +49,15 @@ class Examination:
     def of(
         cls, job: Job, launcher: Launcher, others: Mapping[str, str] = MappingProxyType({})
     ) -> Examination:
-        """Of the job's submission, on the task that the checks use, in the job's profile."""
+        """Of the job's submission, on the task that the checks use, in the job's profile.
+
+        Without autocast and CUDA graphs: the tolerances are those of float32, and what is looked
+        at is the layer.
+        """
         task = get_task(TASK)
         variant = task.variants[job.profile.name][0]
-        return cls(replace(job, tasks=(task,), variant=variant, steps=STEPS), launcher, others)
+        plain = replace(job, tasks=(task,), variant=variant, steps=STEPS, mode=PLAIN)
+        return cls(plain, launcher, others)
 
     def find(self, check: str) -> Finding:
         """Run one check; UsageError where there is none of that name."""

@@ -104,18 +104,24 @@ class Session:
         import torch
 
         from selectivbench.backbone import build, count
+        from selectivbench.graphs import CudaRecorder
         from selectivbench.training import TrainConfig, Trainer
 
         self.order, self.channel = order, channel
         torch.set_num_threads(order.threads)
+        if order.device == "cuda" and order.sharers > 1:  # its neighbours keep what is theirs
+            torch.cuda.set_per_process_memory_fraction(1 / order.sharers)
         torch.manual_seed(order.init_seed)
         size, budget = order.size, order.budget
         spec = spec_of(order)
         module = load(order)
         self.own_probe = getattr(module, "probe", None)
         model = build(order.kind, _factory(module, order.kind), spec, size)
-        config = TrainConfig(budget.steps, budget.lr, budget.warmup, budget.clip)
-        self.trainer = Trainer(model, config, order.n_classes, order.device, size.dtype)
+        config = TrainConfig(
+            budget.steps, budget.lr, budget.warmup, budget.clip, order.mode.precision
+        )
+        recorder = CudaRecorder() if order.mode.graphs else None
+        self.trainer = Trainer(model, config, order.n_classes, order.device, size.dtype, recorder)
         built = {"parameters": count(model), "oversize": bool(getattr(model, "oversize", False))}
         channel.send("built", built | {"state_size": _state_size(module, spec)})
 
@@ -145,7 +151,9 @@ class Session:
 
     def _report(self, frame: Frame) -> None:  # noqa: ARG002 - every handler takes its frame
         meta = {"step": self.trainer.steps_done, "loss": self.trainer.mean_loss()}
-        self.channel.send("progress", meta | {"pieces": self.trainer.pieces})
+        graph = self.trainer.graph
+        said = {"pieces": self.trainer.pieces, "graphs": "" if graph is None else graph.said}
+        self.channel.send("progress", meta | said)
 
     def _predict(self, frame: Frame) -> None:
         self.channel.send("logits", logits=self.trainer.predict(self._inputs(frame)))

@@ -69,7 +69,8 @@ class Child:
         self.built = Built(0, False, None)
         self.entered: Mapping[str, Any] = {}
         self.exit: Exit | None = None
-        self.pieces = 1
+        self.pieces, self.graphs = 1, ""
+        self.lived, self._born = 0.0, time.monotonic()
         self.phase, self._deadline = "build", math.inf
 
     def enter(self, phase: str, seconds: float) -> None:
@@ -94,10 +95,13 @@ class Child:
         """(steps done, mean training loss since the last report)."""
         meta = self._answer("progress").meta
         step, loss, pieces = meta.get("step"), meta.get("loss"), meta.get("pieces")
+        graphs = meta.get("graphs")
         if not _whole(step) or type(loss) is not float or not _whole(pieces):
             allowed = "a whole step, a float loss, whole pieces"
             raise ProtocolError(explain("progress", dict(meta), allowed))
-        self.pieces = pieces
+        if type(graphs) is not str:
+            raise ProtocolError(explain("progress", dict(meta), "a text about graphs"))
+        self.pieces, self.graphs = pieces, printable(graphs)[:LONGEST_TEXT]
         return step, loss
 
     def logits(self, batch: Batch) -> Logits:
@@ -228,6 +232,12 @@ class Child:
         self.enter("finish", FINISH_DEADLINE)
         self._send("finish")
 
+    def end(self) -> Exit:
+        """Kill it if it still runs; keeps how it ended and the seconds that it lived."""
+        self.exit = self._process.end()
+        self.lived = time.monotonic() - self._born
+        return self.exit
+
     def _send(self, kind: str, meta: Mapping[str, Any] | None = None, **arrays: Any) -> None:
         self._process.channel.send(kind, meta, self._deadline, **arrays)
 
@@ -260,11 +270,11 @@ def opened(launcher: Launcher, order: Order) -> Iterator[Child]:
             yield child
             child.finish()
         except (ChildTimeout, ChildCrashed) as error:
-            child.exit = process.end()
+            child.end()
             raise _explained(error, child) from error
         finally:
             if child.exit is None:
-                child.exit = process.end()
+                child.end()
         if child.exit is UNWATCHED:
             raise _explained(ChildCrashed(str(child.exit)), child)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from selectivbench.batch import Encoding
+from selectivbench.machine import PLAIN, Mode
 from selectivbench.profiles import Budget, ModelSize
 
 
@@ -16,6 +17,7 @@ class Order:
 
     origin: path of the submission's file; it names the copy that runs, and tracebacks show it.
     folder: the child's own working folder, or "" where it shares the controller's process.
+    mode: autocast, CUDA graphs. sharers: children that use the same GPU at once.
     level, user: how far the child locks itself in, and the id that it changes to (None: its own).
     init_seed: of torch's generator, before the submission is run.
     """
@@ -33,6 +35,8 @@ class Order:
     device: str
     threads: int
     folder: str
+    mode: Mode = PLAIN
+    sharers: int = 1
     level: int = 1
     user: int | None = None
 
@@ -47,4 +51,5 @@ class Order:
         data["size"] = ModelSize(**data["size"])
         data["budget"] = Budget(**data["budget"])
         data["encoding"] = Encoding(**data["encoding"])
+        data["mode"] = Mode(**data["mode"])
         return cls(**data)

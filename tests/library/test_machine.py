@@ -33,8 +33,8 @@ def torch_is(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("asked", "build", "device"),
     [
-        ("auto", "2.13.0", Device("cuda", "NVIDIA H200")),
-        ("cuda", "2.13.0+cu130", Device("cuda", "NVIDIA H200")),
+        ("auto", "2.13.0", Device("cuda", "NVIDIA-H200")),
+        ("cuda", "2.13.0+cu130", Device("cuda", "NVIDIA-H200")),
         ("cpu", "2.13.0", Device("cpu", "cpu")),
         ("auto", "2.13.0+cpu", Device("cpu", "cpu")),
     ],

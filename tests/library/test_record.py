@@ -31,7 +31,7 @@ SCHEMA = {
     Record: """identity entry status cause metric accuracy floor ceiling score evaluations curve
         validation stopped_at parameters oversize saved_numbers state_size seconds peak_memory
         baseline_memory isolation isolation_notes validity probe verified from_saved custom pieces
-        selection budget environment machine created schema""",
+        graphs utilisation selection budget environment machine created schema""",
     Identity: """entry source_sha256 task variant profile seed device_class budget_digest
         environment_digest""",
     Entry: "id name kind paper authors tags expected_fail",

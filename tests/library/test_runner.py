@@ -108,7 +108,8 @@ class Follower(NullTracker):
 
 
 def timeless(record: Record) -> Record:
-    return replace(record, seconds={}, peak_memory=None, baseline_memory=None, created="")
+    untimed = replace(record, seconds={}, utilisation=None, created="")
+    return replace(untimed, peak_memory=None, baseline_memory=None)
 
 
 def test_a_reported_split_is_shown_and_does_not_count(server: ForkServer, job: Any) -> None:

@@ -314,3 +314,30 @@ def test_in_bfloat16_everything_is_and_logits_are_float32() -> None:
     assert {p.dtype for p in t.parameters} == {torch.bfloat16}
     assert t.predict(INPUTS).dtype == np.float32
     assert math.isfinite(t.mean_loss())
+
+
+def test_under_autocast_products_are_bfloat16_and_weights_and_losses_float32() -> None:
+    class Watched(nn.Sequential):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y: torch.Tensor = super().forward(x)
+            self.given = y.dtype
+            return y
+
+    def built(precision: str | None) -> Trainer:
+        torch.manual_seed(1)
+        return trainer(Watched(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3)), precision=precision)
+
+    wide, narrow = built(None), built("bf16")
+    losses = []
+    for t in (wide, narrow):
+        for _ in range(30):
+            t.step(INPUTS, TARGETS)
+        losses.append(t.mean_loss())
+    assert (wide.model.given, narrow.model.given) == (torch.float32, torch.bfloat16)
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=2e-2)
+    assert {p.dtype for p in narrow.parameters} == {torch.float32}
+    assert {p.grad.dtype for p in narrow.parameters if p.grad is not None} == {torch.float32}
+    assert narrow.predict(INPUTS).dtype == np.float32
+    assert narrow.model.given is torch.bfloat16
+    assert np.abs(narrow.predict(INPUTS) - wide.predict(INPUTS)).max() < 0.05

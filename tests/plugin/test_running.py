@@ -53,6 +53,10 @@ def test_a_second_run_takes_every_record(run):
     [
         (("--selectiv-rerun",), "asked to run again"),
         (("--selectiv-steps=3",), "no record yet; an older one differs in budget_digest"),
+        (
+            ("--selectiv-precision=bf16",),
+            "no record yet; an older one differs in device_class, budget_digest",
+        ),
     ],
 )
 def test_a_changed_wish_trains_again(run, change, reason):
@@ -222,6 +226,31 @@ def test_a_manifest_of_another_run_is_not_this_runs(run, folder):
     assert run().ret == pytest.ExitCode.OK
 
 
+def test_autocast_is_said_and_recorded(run, folder):
+    run("--selectiv-precision=bf16").stdout.fnmatch_lines(
+        ["selectivbench: profile smoke, device cpu+bf16, isolation *"]
+    )
+    (record,) = records(folder)
+    assert record["identity"]["device_class"] == "cpu+bf16"
+    assert record["budget"]["precision"] == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("--selectiv-precision=fp16", "--selectiv-precision: got 'fp16', allowed: bf16, fp32*"),
+        (
+            "--selectiv-cuda-graphs",
+            "device: got 'cpu', allowed: cuda, for CUDA graphs*leave --selectiv-cuda-graphs out*",
+        ),
+    ],
+)
+def test_a_mode_that_cannot_be_is_a_usage_error(run, given, told):
+    result = run(given)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{told}"])
+
+
 def test_options_in_the_ini_file(run, folder):
     (folder / "pytest.ini").write_text("[pytest]\nselectiv_seeds = 3\nselectiv_out = kept\n")
     run().assert_outcomes(passed=1)
@@ -232,7 +261,7 @@ def test_options_in_the_ini_file(run, folder):
 def test_every_option_is_documented_with_its_default(pytester):
     text = pytester.runpytest("--help").stdout.str()
     names = ["model", "profile", "tasks", "seeds", "out", "device", "steps", "isolate", "validity"]
-    names += ["rerun", "no-gate"]
+    names += ["rerun", "no-gate", "precision", "cuda-graphs"]
     for name in names:
         assert f"--selectiv-{name}" in text
         assert f"selectiv_{name.replace('-', '_')} (" in text  # the ini twin

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-import os
 from dataclasses import replace
 
 import pytest
 
-from pytest_selectivbench.lab import spread_gpus
 from pytest_selectivbench.progress import Progress
 from pytest_selectivbench.results import Row, lines
 from pytest_selectivbench.summary import curves, reasons, table
@@ -121,18 +119,3 @@ def test_reasons_are_grouped():
         "trained 5 (no record yet): lstm selective_copy-v1 seed 0, lstm selective_copy-v1 seed 1, "
         "lstm selective_copy-v1 seed 2 and 2 more"
     ]
-
-
-@pytest.mark.parametrize(
-    ("worker", "gpus", "wanted"),
-    [
-        ({"workerid": "gw1"}, 4, "1"),
-        ({"workerid": "gw5"}, 4, "1"),
-        ({"workerid": "gw1"}, 1, None),
-        (None, 4, None),
-    ],
-)
-def test_each_worker_takes_a_gpu_of_its_own(monkeypatch, worker, gpus, wanted):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    spread_gpus(worker, "cuda", gpus)
-    assert os.environ.pop("CUDA_VISIBLE_DEVICES", None) == wanted

@@ -1,0 +1,32 @@
+"""How the workers of pytest-xdist share the GPUs of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import replace
+from typing import Any
+
+from selectivbench.machine import Device
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def placed(
+    device: Device,
+    workerinput: Mapping[str, Any] | None,
+    gpus: int,
+    environ: MutableMapping[str, str],
+) -> Device:
+    """The device as one worker has it: workers go round the GPUs, and share the memory of each.
+
+    Where there are several, the worker's own is named in ``environ``, for its children; a list that is
+    there already is the choice that workers go round.
+    """
+    if workerinput is None or device.kind != "cuda":
+        return device
+    given = [name for name in environ.get(VISIBLE, "").split(",") if name]
+    names = given or [str(number) for number in range(max(1, gpus))]
+    place = int("".join(filter(str.isdecimal, workerinput["workerid"])) or 0) % len(names)
+    if len(names) > 1:
+        environ[VISIBLE] = names[place]
+    return replace(device, sharers=len(range(place, workerinput["workercount"], len(names))) or 1)
