@@ -13,9 +13,10 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,13 +55,13 @@ class Channel:
 
         ``deadline`` is on the monotonic clock: a child that no longer reads must not hold us up.
         """
-        layout = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
+        layout = [[name, _name(array.dtype), list(array.shape)] for name, array in arrays.items()]
         header = json.dumps({"kind": kind, "meta": dict(meta or {}), "arrays": layout}).encode()
+        parts = [memoryview(struct.pack("<I", len(header)) + header)]
+        # An empty array has no bytes, and its buffer cannot be cast.
+        parts += [np.ascontiguousarray(a).data.cast("B") for a in arrays.values() if a.size]
         try:
-            self._write(memoryview(struct.pack("<I", len(header)) + header), deadline)
-            for array in arrays.values():
-                if array.size:  # an empty array has no bytes, and its buffer cannot be cast
-                    self._write(np.ascontiguousarray(array).data.cast("B"), deadline)
+            self._write(parts, deadline)
         except (OSError, ValueError) as error:  # ValueError: closed by another thread of ours
             raise ChildCrashed(f"the other end of the channel is gone ({error}).") from error
 
@@ -89,14 +90,16 @@ class Channel:
             self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
-    def _write(self, data: memoryview, deadline: float) -> None:
-        if math.isinf(deadline):
-            self.sock.sendall(data)
-            return
-        while data:
-            self._await(deadline, select.POLLOUT)
-            with suppress(BlockingIOError):  # room, but too little yet
-                data = data[self.sock.send(data, socket.MSG_DONTWAIT) :]
+    def _write(self, parts: Sequence[memoryview], deadline: float) -> None:
+        """All parts in one call where there is room; one that is full is waited for."""
+        flags = 0 if math.isinf(deadline) else socket.MSG_DONTWAIT
+        while parts:
+            try:
+                sent = self.sock.sendmsg(parts, (), flags)
+            except BlockingIOError:
+                self._await(deadline, select.POLLOUT)
+            else:
+                parts = list(_after(parts, sent))
 
     def _read(self, size: int, deadline: float) -> bytearray:
         data = bytearray(size)
@@ -120,6 +123,19 @@ class Channel:
         left = deadline - time.monotonic()
         if left <= 0 or not poll.poll(left * 1000):
             raise ChildTimeout("no answer before the deadline.")
+
+
+@cache
+def _name(dtype: np.dtype[Any]) -> str:
+    return dtype.name  # numpy makes it anew each time, in 25 microseconds
+
+
+def _after(parts: Iterable[memoryview], sent: int) -> Iterator[memoryview]:
+    """What is left of the parts when so many bytes are gone."""
+    for part in parts:
+        if sent < len(part):
+            yield part[sent:]
+        sent = max(0, sent - len(part))
 
 
 def _header(raw: bytes) -> tuple[str, dict[str, Any], list[tuple[str, str, tuple[int, ...], int]]]:

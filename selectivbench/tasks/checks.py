@@ -18,6 +18,8 @@ BYTES_PER_STEP = 2 + 4 + 4
 PREFIX = 24
 """Elements by which samples are compared first; walks that agree this far are rare."""
 CHUNK = 16_384
+FREE_ANYWAY = 1 << 26
+"""Bytes for which nobody asks the system whether they are there."""
 
 
 class CheckedDataset(Dataset):
@@ -63,8 +65,7 @@ def checked_indices(
 def require_memory(samples: int, steps: int) -> None:
     """UsageError when a batch of that many samples would not fit, before anything is allocated."""
     needed = samples * steps * BYTES_PER_STEP
-    free = _free_memory()
-    if needed > free:
+    if needed > FREE_ANYWAY and needed > (free := _free_memory()):
         got = f"{samples:,} samples of up to {steps:,} steps ({needed / 2**30:.1f} GiB)"
         remedy = "ask for fewer samples at a time"
         raise UsageError(explain("batch", got, f"what fits {free / 2**30:.1f} GiB", remedy))

@@ -159,11 +159,16 @@ class ElementData(CheckedDataset):
             low, high = dict(self.plan.gaps).get(split) or self.plan.gap
             return np.rint(low + (high - low) * coin).astype(np.int64), np.full_like(states, BLANK)
         late = np.arange(states.shape[1]) >= noise.onset
-        foreign = noise.foreign(self.oracle.walker)
-        listed, count = np.argsort(~foreign, axis=1, kind="stable"), foreign.sum(axis=1)
+        listed, count = self._foreign
         gaps = ((coin < noise.probability) & late & (count[states] > 0)).astype(np.int64)
         rank = (choice * count[states]).astype(np.int64)
         return gaps, listed[states, rank].astype(np.int16)
+
+    @cached_property
+    def _foreign(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of each state, all symbols with those first that cannot follow it, and how many those are."""
+        foreign = self.plan.distractors.foreign(self.oracle.walker)
+        return np.argsort(~foreign, axis=1, kind="stable"), foreign.sum(axis=1)
 
     def _lay_out(
         self, drawn: Elements, gaps: NDArray[np.int64]

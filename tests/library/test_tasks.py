@@ -211,11 +211,12 @@ def test_levels_of_a_split_that_is_not_there_are_refused(task):
 
 
 def test_more_than_memory_allows_is_refused_before_it_is_allocated(monkeypatch):
-    monkeypatch.setattr(checks_module, "_free_memory", lambda: 2**20)
-    require_memory(10, 1000)
+    monkeypatch.setattr(checks_module, "_free_memory", lambda: 2**30)
+    require_memory(10_000, 1000)
     with pytest.raises(UsageError, match="ask for fewer samples"):
-        require_memory(1000, 1000)
+        require_memory(1_000_000, 1000)
     data = default("noisy_gaps")
+    monkeypatch.setattr(checks_module, "FREE_ANYWAY", 100)
     monkeypatch.setattr(checks_module, "_free_memory", lambda: 100)
     with pytest.raises(UsageError, match="GiB"):
         data.batch("train", range(10))
