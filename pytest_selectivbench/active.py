@@ -15,6 +15,7 @@ import pytest
 from pytest_selectivbench import options, summary, timing_table
 from pytest_selectivbench.bench import LAB
 from pytest_selectivbench.cases import BENCH, Benchmark, Case, Plan
+from pytest_selectivbench.ears import Ears
 from pytest_selectivbench.followers import trackings
 from pytest_selectivbench.lab import Lab, Models, manifest_path, timing_path
 from pytest_selectivbench.results import Row, lines, row_of
@@ -26,7 +27,7 @@ from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.saved import FOLDER
 from selectivbench.store import RecordStore
 from selectivbench.times import Timing
-from selectivbench.tracking.mirror import Mirrored
+from selectivbench.tracking.marks import Mirrored
 
 TROUBLES = "selectivbench_troubles"
 """What a worker sends its controller in the end; one JSON string, since xdist takes primitives only."""
@@ -67,7 +68,8 @@ class ActivePlugin:
             launchers = Launchers(plan.device.kind, isolation)
             models = Models(settings.out / FOLDER, settings.save, settings.from_saved)
             tracking = trackings(settings.out, settings.wandb)
-            config.stash[LAB] = Lab(store, launchers, settings.gate, tracking, models)
+            ears = Ears(settings.out / "session", launchers) if settings.wandb else None
+            config.stash[LAB] = Lab(store, launchers, settings.gate, tracking, models, ears)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
     def pytest_report_header(self) -> list[str]:
@@ -141,7 +143,7 @@ class ActivePlugin:
         if LAB in session.config.stash:
             lab = session.config.stash[LAB]
             lab.close()
-            self.troubles += lab.tracking.troubles
+            self.troubles += lab.troubles
         if self.worker:
             session.config.workeroutput[TROUBLES] = json.dumps(self.troubles)  # type: ignore[attr-defined]
         if not self.worker and session.exitstatus == pytest.ExitCode.OK and self._missing(session):

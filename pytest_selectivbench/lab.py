@@ -12,6 +12,7 @@ import pytest
 
 from pytest_selectivbench import results
 from pytest_selectivbench.cases import Case, case_name
+from pytest_selectivbench.ears import Ears
 from pytest_selectivbench.neighbours import neighbours
 from pytest_selectivbench.results import Outcome
 from selectivbench import runner
@@ -28,13 +29,17 @@ from selectivbench.validity import Examination
 
 @dataclass
 class Lab:
-    """Shared by the cases of one pytest process. Launchers start when they are first needed."""
+    """Shared by the cases of one pytest process. Launchers start when they are first needed.
+
+    ears: for the pictures of W&B runs; None where there are none.
+    """
 
     store: RecordStore
     launchers: Launchers
     gate: bool
     tracking: Together
     models: Models
+    ears: Ears | None = None
     _examinations: dict[str, Examination] = field(default_factory=dict)
 
     def outcome(self, job: runner.Job, task: Task, request: pytest.FixtureRequest) -> Outcome:
@@ -58,6 +63,8 @@ class Lab:
             records = self._made(job, tracker, timer)
             self.store.write_source(job.submission.sha256, job.submission.source)
             kept = tuple(self.store.write(record) for record in records)
+            if self.ears is not None:
+                self.ears.hear(job, kept[0])
             for record in kept:
                 tracker.done(record)
         finally:
@@ -68,11 +75,25 @@ class Lab:
         """Train, or evaluate the saved model of an earlier training."""
         launcher = self.launchers.of(job.submission.imports)
         if not self.models.instead:
-            return runner.run(job, launcher, tracker, timer, self.models.kept)
+            return runner.run(job, launcher, tracker, timer, self._keep)
         trained = job.identity(job.tasks[0])
         saved = self.models.find(trained)
+        if self.ears is not None:
+            self.ears.remember(trained, saved)
         known = saved.training or self.store.last(trained)
         return runner.run_saved(job, launcher, replace(saved, training=known))
+
+    @property
+    def _keep(self) -> runner.Keep | None:
+        """Where the runner puts a trained model, if anywhere."""
+        places: list[runner.Keep] = [self.models.write] if self.models.keep else []
+        places += [self.ears.remember] if self.ears is not None else []
+        return (lambda *model: [place(*model) for place in places]) if places else None
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """One sentence for each follower that failed."""
+        return (*self.tracking.troubles, *(self.ears.troubles if self.ears else ()))
 
     def report(self, case: Case, outcome: Outcome) -> None:
         """Send the row to wherever the summary is made (another process, under xdist)."""
@@ -115,11 +136,6 @@ class Models(SavedModels):
 
     keep: bool = False
     instead: bool = False
-
-    @property
-    def kept(self) -> SavedModels | None:
-        """Where the runner puts a trained model, if anywhere."""
-        return self if self.keep else None
 
     def allow(self, found: Found, job: runner.Job) -> Found:
         """A record that was found is not re-used where its model is wanted and was not kept."""

@@ -14,7 +14,7 @@ from selectivbench.errors import RecordError
 from selectivbench.record import Record
 from selectivbench.sparkline import sparkline
 from selectivbench.tasks.gap_extrapolation import longest_gap
-from selectivbench.tracking.mirror import Mirrored
+from selectivbench.tracking.marks import Mirrored
 
 REFERENCES = ("lstm", "mamba", "s4d")
 HEAD = (

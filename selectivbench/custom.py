@@ -129,12 +129,6 @@ class Place:
     every: float = 30.0
 
 
-def find_record(training: Training, place: Place) -> Record | None:
-    """The record of a training that was done already."""
-    job = training.job(resolve(place.device))
-    return RecordStore(place.out).find(job.identity(job.tasks[-1])).record
-
-
 def run_training(
     training: Training,
     place: Place,
@@ -162,7 +156,7 @@ def run_training(
                 if place.from_saved:
                     records = run_saved(job, launcher, models.find(trained))
                 else:
-                    kept = models if place.save else None
+                    kept = models.write if place.save else None
                     records = run(job, launcher, follower, lambda fit: fit(), kept, checkpoints)
             store.write_source(job.submission.sha256, job.submission.source)
             written = [store.write(record) for record in records]

@@ -17,18 +17,20 @@ from selectivbench.dialogue import evaluate, fit, pace
 from selectivbench.errors import ChildError
 from selectivbench.job import Job, order_of
 from selectivbench.metrics import score
-from selectivbench.record import Evaluation, Point, Record, Tracker
+from selectivbench.record import Evaluation, Identity, Point, Record, Tracker
 from selectivbench.sandbox.controller import PREDICT_DEADLINE, Child, opened
 from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.states import State
-from selectivbench.saved import Saved, SavedModels
+from selectivbench.saved import Saved
 from selectivbench.tasks.base import Dataset, Task
 from selectivbench.thresholds import conforming, judge
 from selectivbench.utilisation import Gauge, gauge
 
-__all__ = ["Fit", "Job", "order_of", "run", "run_saved"]
+__all__ = ["Fit", "Job", "Keep", "order_of", "run", "run_saved"]
 
 Fit = Callable[[], tuple[Point, ...]]
+Keep = Callable[[Identity, Saved], object]
+"""Takes the model of a training, by the identity of its record."""
 
 
 def run(
@@ -36,16 +38,17 @@ def run(
     launcher: Launcher,
     tracker: Tracker,
     timed: Callable[[Fit], tuple[Point, ...]],
-    models: SavedModels | None = None,
+    keep: Keep | None = None,
     progress: Progress = UNKEPT,
     watch: Gauge = gauge,
 ) -> tuple[Record, ...]:
     """Train once, predict every test set, and give one record for each task of the job.
 
     ``timed`` calls the fit, and only the fit, exactly once; a benchmark fixture can stand there.
-    ``models`` is where the trained model is kept, ``progress`` where the training can be taken up
-    again after an interruption, ``watch`` what sees how busy the device is meanwhile. A child that
-    fails is a result too: its status and cause are in each record.
+    ``keep`` is given the trained model, at once, so that a failing evaluation loses no training;
+    ``progress`` is where the training can be taken up again after an interruption, ``watch`` what sees
+    how busy the device is meanwhile. A child that fails is a result too: its status and cause are in
+    each record.
     """
     data = {task: job.dataset(task) for task in job.tasks}
     draft = _draft(job, launcher)
@@ -59,10 +62,11 @@ def run(
                 curve = timed(lambda: fit(child, *given))
             clock.lap("fit")
             draft = _trained(replace(draft, utilisation=seen.share), job, child, curve)
-            state = trained_state(child) if job.profile.apart or models else None
+            state = trained_state(child) if job.profile.apart or keep else None
             if state is not None:
                 draft = replace(draft, saved_numbers=state.numbers)
-                _keep(models, state, replace(draft, seconds=dict(clock.seconds)))
+                if keep is not None:
+                    keep(draft.identity, Saved(state, replace(draft, seconds=dict(clock.seconds))))
             figures = {} if job.profile.apart else _examined(job, child, data)
             own = _pace(job, child, data)  # last: it trains on
         if job.profile.apart and state is not None:
@@ -98,12 +102,6 @@ def run_saved(job: Job, launcher: Launcher, saved: Saved) -> tuple[Record, ...]:
         draft = replace(draft, status=error.status, cause=str(error))
     draft = _measured(draft, child, clock.seconds)
     return tuple(_finished(job, task, draft, figures.get(task)) for task in job.tasks)
-
-
-def _keep(models: SavedModels | None, state: State, training: Record) -> None:
-    """Where models are kept at all: at once, so that a failing evaluation loses no training."""
-    if models is not None:
-        models.write(training.identity, Saved(state, training))
 
 
 def _pace(job: Job, child: Child, data: Mapping[Task, Dataset]) -> dict[str, float]:

@@ -17,6 +17,8 @@ from selectivbench.errors import ProtocolError, explain
 Role: TypeAlias = Literal["write", "forget", "read", "own"]
 ROLES: tuple[str, ...] = get_args(Role)
 LONGEST_NAME, MOST_SIGNALS = 60, 200
+NOTHING_TO_HEAR = "layers to probe: got 'none'"
+"""How the sentence begins that a child answers a probe with, where no layer can be heard."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,7 +173,8 @@ def _measure(given: argparse.Namespace) -> str:
     sweep, widths = file.read(given.file), _numbers(given.widths)
     for step in timing.measure(sweep, widths, given.batch_size, given.device):
         timing.add(path, [step])
-        print(f"{step.submission}, width {step.width}: {step.seconds:.3f} s", file=sys.stderr)
+        sizes = f"width {step.width}, {step.tokens} steps in sequences of {step.length}"
+        print(f"{step.submission}, {sizes}: {step.seconds:.3f} s", file=sys.stderr)
     return f"measured steps in {path}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from selectivbench.batch import BLANK, PAD
 from selectivbench.errors import UsageError, explain
 from selectivbench.figures.page import (
+    COLOURS,
     SOFT,
     Drawn,
     Look,
@@ -26,6 +27,8 @@ from selectivbench.figures.page import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+PROBE = ("gates", "distributions", "channels", "distances")
+"""The figures of a probe."""
 LETTERED = 90
 """Steps whose symbols are still written under the axis."""
 SMALLEST = 5.0
@@ -66,8 +69,9 @@ def draw_probe(
     kinds: Sequence[str],
     symbols: Sequence[str],
     look: Look,
+    only: Sequence[str] = PROBE,
 ) -> dict[str, Drawn]:
-    """Every figure of a probe by its name: gates, distributions, channels, distances (of attention).
+    """The figures of a probe by name: those of ``only`` that there are (distances: of attention).
 
     arrays: ``tokens`` and ``kinds`` (N, T), and for each signal ``LAYER/NAME/trace``, ``/means``,
     ``/counts``, ``/edges``; of attention ``/distances`` (H, T) too. kinds: their names; symbols: what
@@ -80,13 +84,15 @@ def draw_probe(
     parts = ("trace", "means", "counts", "edges")
     gates = [Gate(f"layer {name}", *(arrays[f"{name}/{part}"] for part in parts)) for name in names]
     shown = Shown(tuple(kinds), arrays["kinds"], _called(arrays["tokens"][0], symbols))
-    drawn = {
-        "gates": draw_gates(title, gates, shown, look),
-        "distributions": draw_distributions(title, gates, kinds, look),
-        "channels": draw_heat(title, gates, kinds, look),
+    draw: dict[str, Callable[[], Drawn]] = {
+        "gates": lambda: draw_gates(title, gates, shown, look),
+        "distributions": lambda: draw_distributions(title, gates, kinds, look),
+        "channels": lambda: draw_heat(title, gates, kinds, look),
     }
     shares = {f"layer {n}": a for n in names if (a := arrays.get(f"{n}/distances")) is not None}
-    return {**drawn, "distances": draw_distances(title, shares, look)} if shares else drawn
+    if shares:
+        draw["distances"] = lambda: draw_distances(title, shares, look)
+    return {name: draw[name]() for name in only if name in draw}
 
 
 def _called(tokens: NDArray[np.integer], symbols: Sequence[str]) -> tuple[str, ...]:
@@ -227,3 +233,32 @@ def draw_distances(title: str, shares: Mapping[str, NDArray[np.floating]], look:
         for back, value in enumerate(np.cumsum(row))
     )
     return Drawn(figure, ("head", "steps back", "share of weight so far"), rows)
+
+
+def draw_ranges(title: str, signals: Sequence[Mapping[str, Any]], look: Look) -> Drawn:
+    """What each gate does on each kind of step, of a probe in a record: median, the middle half and
+    the middle nine tenths over all steps and channels."""
+    with styled(look):
+        figure, grid = panels(look, len(signals), 2.1, 1.25)
+        axes = [ax for row in grid for ax in row]
+        for ax, signal in zip(axes, signals, strict=True):
+            kinds: Mapping[str, Any] = signal["kinds"]
+            for place, summary in enumerate(kinds.values()):
+                low, first, median, third, high = summary["quantiles"]
+                ax.hlines(place, low, high, color=SOFT, linewidth=0.8)
+                ax.hlines(place, first, third, color=COLOURS[0], linewidth=2.5)
+                ax.plot(median, place, "o", color=COLOURS[0], markerfacecolor="white")
+            ax.set_yticks(range(len(kinds)), list(kinds))
+            ax.set_ylim(len(kinds) - 0.5, -0.5)
+            ax.set_title(_layer(signal))
+        finish(figure, title, {}, look)
+    rows = tuple(
+        (_layer(signal), kind, summary["steps"], *summary["quantiles"])
+        for signal in signals
+        for kind, summary in signal["kinds"].items()
+    )
+    return Drawn(figure, ("gate", "kind", "steps", "5 %", "25 %", "median", "75 %", "95 %"), rows)
+
+
+def _layer(signal: Mapping[str, Any]) -> str:
+    return f"layer {signal['layer']}/{signal['name']}"

@@ -11,6 +11,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from selectivbench.errors import UsageError, explain, near
 
 if TYPE_CHECKING:
@@ -55,6 +58,13 @@ class Drawn:
     figure: Figure
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+
+    def pixels(self, dots: int) -> NDArray[np.uint8]:
+        """The figure as an image (height, width, 4), so many dots an inch."""
+        self.figure.set_dpi(dots)
+        canvas: Any = self.figure.canvas
+        canvas.draw()
+        return np.array(canvas.buffer_rgba())
 
     def save(self, folder: Path, name: str, formats: Sequence[str]) -> list[Path]:
         """``NAME.svg`` and so on, and ``NAME.csv``; the same numbers give the same bytes."""

@@ -78,9 +78,15 @@ def figure(marks: Marks) -> float:
     return float(points / of)
 
 
-def listen(child: Child, data: Dataset, split: str, sequences: int | None = None) -> Heard:
+def listen(
+    child: Child,
+    data: Dataset,
+    split: str,
+    sequences: int | None = None,
+    deadline: float = PREDICT_DEADLINE,
+) -> Heard:
     """Let a child run once over the first sequences of a split (default: all), under the probe."""
-    child.enter("probe", PREDICT_DEADLINE)
+    child.enter("probe", deadline)
     parts, heard, looked, marks = [], [], [], []
     for part in _parts(data, split, _count(data, split, sequences)):
         kinds, asked = data.kinds(part.batch), part.batch.targets != IGNORE

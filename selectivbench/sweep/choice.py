@@ -57,17 +57,21 @@ def validation_figure(record: Record, by: str) -> float | None:
     return figures[-1] if by == "validation" else max(figures)
 
 
-def grouped(rows: Iterable[tuple[Cell, Record | None]], choice: Choice) -> list[Group]:
-    """Groups in the order of the cells. A record of None is a cell that has not ended."""
+def grouped(rows: Iterable[tuple[Cell, Record | None, bool]], choice: Choice) -> list[Group]:
+    """Groups in the order of the cells, each with its record and whether it has ended.
+
+    One that ended without a record has no figure, like one that failed: its candidate is not chosen,
+    and the others do not wait for it.
+    """
     groups: dict[tuple[str, Point], Group] = {}
-    for cell, record in rows:
+    for cell, record, ended in rows:
         place, values = split(cell, choice)
         stem = cell.submission.stem
         group = groups.setdefault((stem, place), Group(stem, place))
         candidate = group.candidates.setdefault(values, Candidate(values))
         figure = validation_figure(record, choice.by) if record else None
         candidate.figures[cell.seed] = figure
-        group.open += record is None
+        group.open += not ended
     return list(groups.values())
 
 

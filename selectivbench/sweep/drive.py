@@ -17,6 +17,8 @@ from selectivbench.sweep.work import Report, Work
 
 RETRIES = 3
 """How often a cell whose worker died is given to another one."""
+LOST = "lost"
+"""What the log says of a cell whose worker or node died."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class _Driver:
         key = outcome.work.key
         self.tally.lost += 1
         self.losses[key] = self.losses.get(key, 0) + 1
-        self.log.note(key, "lost", cause=outcome.cause)
+        self.log.note(key, LOST, cause=outcome.cause)
         if self.losses[key] <= self.retries:
             self.again.append(outcome.work)
         else:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from selectivbench.errors import UsageError, explain
-from selectivbench.sweep.load import Load, Loads, trained_by
+from selectivbench.sweep.laws import Laws
+from selectivbench.sweep.load import FORWARD, Load, Loads, Tokens, trained_by
 from selectivbench.sweep.runs import Run
-from selectivbench.sweep.timing import Laws
 
 OPERATIONS = 6
-"""Floating-point operations of a training step for each parameter and token: 2 forward, 4 backward."""
+"""Floating-point operations of a training step for each token and number that it is multiplied with, a
+parameter or a key's or value's: 2 forward, 4 backward."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,15 @@ class Gpu:
 
     def seconds(self, load: Load, laws: Laws) -> float:
         """Of one cell: its operations, but no step below the floor."""
-        work = OPERATIONS * laws.parameters.at(load.width) * load.layers / (self.tflops * 1e12)
-        trained = max(work * load.trained, self.floor * load.steps)
-        return trained + work * (load.tokens - load.trained)
+        trained, predicted = (
+            self._work(load, laws, part) for part in (load.trained, load.predicted)
+        )
+        return max(trained, self.floor * load.steps) + FORWARD * predicted
+
+    def _work(self, load: Load, laws: Laws, tokens: Tokens) -> float:
+        """Seconds to train on so many tokens."""
+        factors = laws.factors(load.width, tokens.length) * load.layers
+        return OPERATIONS * factors * tokens.count / (self.tflops * 1e12)
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,12 @@ class Measured:
     """The device that the steps were measured on."""
 
     def seconds(self, load: Load, laws: Laws) -> float:
-        """Of one cell: time is linear in tokens and blocks, and follows the width's law."""
-        return laws.seconds.at(load.width) * load.layers * load.tokens
+        """Of one cell: linear in tokens and blocks, by the law of the width and the length."""
+        trained, predicted = (
+            laws.seconds.at(load.width, part.length) * part.count
+            for part in (load.trained, load.predicted)
+        )
+        return load.layers * (trained + FORWARD * predicted)
 
 
 def seconds_of(

@@ -7,8 +7,9 @@
     work/KEY/            scratch of a cell that runs: its lock, its checkpoint
     log.jsonl            a line for each cell that ended or was lost, in the driver's order
 
-Records are the truth. The log is an index of them that is quick to read; a record that it has not
-heard of (its driver died first) is found when the next driver looks.
+Records are the truth. The log is an index of them that is quick to read: where it says of a record
+that is there that it is done, the record is not opened. What it says of one that is not there, or
+says otherwise (its driver died first, another process ended the cell), does not count.
 """
 
 from __future__ import annotations
@@ -87,15 +88,25 @@ class Folder:
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def known(self) -> dict[str, str]:
-        """Last status of every cell that ended, by key."""
-        statuses = {line["key"]: line["status"] for line in self.lines()}
+        """Last status of every cell that ended, by key: its record's, else why it has none."""
+        logged = {line["key"]: line["status"] for line in self.lines()}
+        found = {key: self._status(key, logged.get(key)) for key in self._keys()}
+        without = {key: status for key, status in logged.items() if status not in REUSED}
+        return without | found
+
+    def _keys(self) -> Iterator[str]:
+        """Of every record."""
         shards = self.root / "records"
         for shard in sorted(shards.iterdir()) if shards.is_dir() else ():
             for name in os.listdir(shard):
-                key = name.removesuffix(".json")
-                if name.endswith(".json") and key not in statuses:
-                    statuses[key] = status_in((shard / name).read_text(encoding="utf-8"))
-        return statuses
+                if name.endswith(".json"):
+                    yield name.removesuffix(".json")
+
+    def _status(self, key: str, logged: str | None) -> str:
+        """Of a record that is there. One that is done stays so: the log can be believed."""
+        if logged in REUSED:
+            return logged
+        return status_in(self.path(key).read_text(encoding="utf-8"))
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The log; a line that a dying driver left unfinished is passed over."""

@@ -19,24 +19,45 @@ SAMPLE = 16
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """Sequence steps, padding included. pairs: of two of them in one sequence, each way."""
+
+    count: int = 0
+    pairs: int = 0
+
+    @classmethod
+    def of(cls, sequences: int, length: int) -> Tokens:
+        """All of sequences of one length.
+
+        >>> Tokens.of(2, 10)
+        Tokens(count=20, pairs=200)
+        """
+        return cls(sequences * length, sequences * length**2)
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.count + other.count, self.pairs + other.pairs)
+
+    @property
+    def length(self) -> float:
+        """Mean over the tokens, of the sequence that each stands in."""
+        return self.pairs / self.count if self.count else 0.0
+
+
+@dataclass(frozen=True)
 class Load:
-    """The model, the optimiser's steps, and tokens trained on and predicted, padding included."""
+    """The model, the optimiser's steps, and what is trained on and predicted."""
 
     width: int
     layers: int
     steps: int
-    trained: int
-    predicted: int
-
-    @property
-    def tokens(self) -> float:
-        """In the unit of a trained token."""
-        return self.trained + FORWARD * self.predicted
+    trained: Tokens
+    predicted: Tokens
 
     @property
     def weight(self) -> float:
         """Grows with the work of the cell, whatever the submission: enough to sort by."""
-        return self.tokens * self.layers * self.width**2
+        tokens = self.trained.count + FORWARD * self.predicted.count
+        return tokens * self.layers * self.width**2
 
 
 class Loads:
@@ -50,13 +71,14 @@ class Loads:
         training, plan = run.training, plan_of(run.training)
         splits = self._look(training)
         tests = [run.evaluation] if run.evaluation else [s for s in splits if s.startswith("test")]
-        predicted = sum(_tokens(splits[split]) for split in tests)
-        steps = trained = 0
+        predicted = sum((Tokens.of(*splits[split]) for split in tests), Tokens())
+        steps, trained = 0, Tokens()
         if not run.from_saved:
             budget = plan.budget
             steps = budget.steps
-            trained = steps * budget.batch_size * splits["train"][1]
-            predicted += budget.validations * _tokens(splits["validation"])
+            trained = Tokens.of(steps * budget.batch_size, splits["train"][1])
+            size, length = splits["validation"]
+            predicted += Tokens.of(budget.validations * size, length)
         return Load(plan.model.d_model, plan.model.n_layers, steps, trained, predicted)
 
     def _look(self, training: Training) -> Mapping[str, tuple[int, int]]:
@@ -80,16 +102,6 @@ def plan_of(training: Training) -> Plan:
 def trained_by(training: Training) -> Task:
     """The task that is trained on: another one where the task borrows its training."""
     return get_task(get_task(training.task).trains_on)
-
-
-def tokens_of_step(data: Dataset, batch_size: int) -> int:
-    """Tokens of one batch, padding included."""
-    return batch_size * int(data.batch("train", range(batch_size)).tokens.shape[1])
-
-
-def _tokens(size_and_length: tuple[int, int]) -> int:
-    size, length = size_and_length
-    return size * length
 
 
 def _length(data: Dataset, split: str) -> int:

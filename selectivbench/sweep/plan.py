@@ -11,11 +11,12 @@ from selectivbench.sweep import file
 from selectivbench.sweep.estimate import Gpu, Measured, seconds_of
 from selectivbench.sweep.file import Sweep
 from selectivbench.sweep.grid import count
+from selectivbench.sweep.laws import Laws, laws
 from selectivbench.sweep.runs import Ground, Run, runs
 from selectivbench.sweep.simulate import Machines, Simulation, simulate
 from selectivbench.sweep.storage import Stored, stored
 from selectivbench.sweep.tables import aligned
-from selectivbench.sweep.timing import Laws, laws, read
+from selectivbench.sweep.timing import read
 
 WORKER_LOSS, NODE_LOSS = 1e-3, 1e-4
 """Chances a cell: about one lost worker in a thousand cells, one node in ten thousand."""

@@ -13,6 +13,7 @@ from selectivbench.metrics import score
 from selectivbench.record import Record
 from selectivbench.stats import Mean, mean
 from selectivbench.sweep.choice import Group, Point, grouped, selection, split, validation_figure
+from selectivbench.sweep.drive import LOST
 from selectivbench.sweep.file import Choice, Sweep
 from selectivbench.sweep.folder import Folder
 from selectivbench.sweep.grid import Cell
@@ -23,11 +24,16 @@ BARS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class Row:
-    """One cell and what became of it; ``record`` is None where it has not ended."""
+    """One cell and what became of it.
+
+    status: of its record, or how it ended without one (its worker died, or it raised before there was
+    any); empty while it is to come.
+    """
 
     cell: Cell
     key: str
     record: Record | None
+    status: str = ""
 
     @property
     def figures(self) -> tuple[float | None, float | None]:
@@ -44,14 +50,18 @@ class Row:
 def rows(sweep: Sweep, ground: Ground) -> Iterator[Row]:
     """Every cell with its record, in the order of the file."""
     folder = Folder(ground.root)
+    ended = folder.known()
+    if folder.is_driven():  # a lost cell may still be given out again
+        ended = {key: status for key, status in ended.items() if status != LOST}
     for cell, run in runs(sweep, ground):
         text = folder.read(run.key)
-        yield Row(cell, run.key, Record.from_json(text) if text else None)
+        record = Record.from_json(text) if text else None
+        yield Row(cell, run.key, record, record.status if record else ended.get(run.key, ""))
 
 
 def groups_of(found: Iterable[Row], choice: Choice) -> list[Group]:
     """The candidates of each point, and which of them is chosen."""
-    return grouped(((row.cell, row.record) for row in found), choice)
+    return grouped(((row.cell, row.record, bool(row.status)) for row in found), choice)
 
 
 def chosen_keys(found: Iterable[Row], groups: Iterable[Group], choice: Choice) -> frozenset[str]:
@@ -99,7 +109,7 @@ def _line(row: Row, sweep: Sweep, chosen: bool) -> dict[str, Any]:
         "profile": cell.profile,
         "seed": cell.seed,
         **{axis: cell.varied[axis] for axis in sweep.axes},
-        "status": record.status if record else "",
+        "status": row.status,
         sweep.choice.by: validation_figure(record, sweep.choice.by) if record else None,
         "accuracy": figure,
         "score": test_score,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from selectivbench.dialogue import REPORTS
 from selectivbench.sweep.estimate import laws_of
+from selectivbench.sweep.laws import Laws
 from selectivbench.sweep.load import Load, Loads, plan_of
 from selectivbench.sweep.runs import Run
-from selectivbench.sweep.timing import Laws
 
 RECORD, POINT, LINE = 3_500, 85, 130
 """Bytes of a record without its curve, of one point of the curve, of a line of the log."""

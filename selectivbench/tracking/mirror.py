@@ -13,13 +13,13 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
-from selectivbench import atomic
 from selectivbench.errors import SelectivError
 from selectivbench.record import Record
 from selectivbench.tracking.contract import Follower, Start
+from selectivbench.tracking.marks import Claim, Mirrored
 
 COMMAND = (sys.executable, "-P", "-m", "selectivbench.tracking.wandb_process")
 """Without the working folder on its path, where a ``wandb`` folder lies after the first run."""
@@ -29,45 +29,6 @@ Tell = Callable[..., None]
 
 class MirrorError(SelectivError):
     """W&B did not take what it was told. The records are whole."""
-
-
-@dataclass(frozen=True)
-class Mirrored:
-    """What is known of a record's W&B run: a small file beside the training's events.
-
-    created: when the record was. whole: the run has all of the record. mode: online, offline (also
-    a run that W&B did not take in time) or disabled. folder: the run's local files.
-    """
-
-    project: str
-    created: str
-    whole: bool = False
-    mode: str = ""
-    folder: str = ""
-    url: str = ""
-
-    @classmethod
-    def of(cls, folder: Path, stem: str) -> Mirrored | None:
-        """That of a record; None where there is none."""
-        try:
-            return cls(**json.loads(cls.path(folder, stem).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return None
-
-    @classmethod
-    def since(cls, folder: Path, stem: str, began: float) -> Mirrored | None:
-        """That of a record where its run was made since a time (seconds since 1970)."""
-        path = cls.path(folder, stem)
-        return cls.of(folder, stem) if path.is_file() and path.stat().st_mtime >= began else None
-
-    @staticmethod
-    def path(folder: Path, stem: str) -> Path:
-        """Where that of a record is or would be."""
-        return folder / f"{stem}.wandb.json"
-
-    def write(self, path: Path) -> None:
-        """Keep it."""
-        atomic.write(path, json.dumps(asdict(self)).encode() + b"\n")
 
 
 class Wandb:
@@ -88,7 +49,7 @@ class Wandb:
     ) -> None:
         self._project, self._folder, self._patience = project, folder, patience
         self._command = command
-        self._line: _Line | None = None
+        self._opened: _Line | None = None
         self._claimed: list[Path] = []
 
     def follow(self, start: Start) -> Follower:
@@ -98,12 +59,11 @@ class Wandb:
 
     def known(self, record: Record, source: str) -> None:
         """A run for a record, unless it has one in this project."""
-        mirrored = Mirrored(self._project, record.created)
         last = Mirrored.of(self._folder, record.identity.stem)
-        same = last and (last.project, last.created) == (self._project, record.created)
-        if last and same and last.mode != "disabled":
+        if last and last.settles(self._project, record.created, self._folder):
             return
         path = Mirrored.path(self._folder, record.identity.stem)
+        mirrored = Mirrored(self._project, record.created, claimant=self._line.claim.name)
         mirrored.write(path)  # now: another worker may come to the same record before it is sent
         self._claimed.append(path)
         self._tell("record", record=record.to_json(), source=source, mark=str(path),
@@ -111,9 +71,9 @@ class Wandb:
 
     def close(self) -> None:
         """Wait for the last runs; MirrorError where some were not taken."""
-        if self._line is None:
+        if self._opened is None:
             return
-        said = self._line.close(self._patience)
+        said = self._opened.close(self._patience)
         lost = [path for path in self._claimed if not _is_whole(path)]
         for path in lost:
             path.unlink(missing_ok=True)  # so that a later run may try again
@@ -123,9 +83,14 @@ class Wandb:
         if said:
             raise MirrorError(f"{said}.")
 
+    @property
+    def _line(self) -> _Line:
+        """Opened when there is something to say."""
+        if self._opened is None:
+            self._opened = _Line(self._command, Claim(self._folder))
+        return self._opened
+
     def _tell(self, do: str, **what: object) -> None:
-        if self._line is None:
-            self._line = _Line(self._command)
         self._line.send({"do": do, **what})
 
 
@@ -145,9 +110,11 @@ class _Run:
 class _Line:
     """A process, and a thread that writes to it: whoever sends does not wait, even for a full pipe."""
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    def __init__(self, command: tuple[str, ...], claim: Claim) -> None:
+        self.claim = claim
         self._process = subprocess.Popen(
             command,
+            pass_fds=(claim.descriptor,),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -177,6 +144,7 @@ class _Line:
             self._process.wait()
             self._process.stdout.close()
             self._writer.join(1.0)
+            self.claim.close()
 
     def _write(self) -> None:
         pipe = self._process.stdin
@@ -190,5 +158,5 @@ class _Line:
 
 
 def _is_whole(path: Path) -> bool:
-    mirrored = Mirrored.of(path.parent, path.name.removesuffix(".wandb.json"))
+    mirrored = Mirrored.at(path)
     return mirrored is not None and mirrored.whole

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from selectivbench.record import Entry, Identity, Record
 from selectivbench.tracking.contract import training_name
 
+if TYPE_CHECKING:
+    from selectivbench.figures.page import Drawn
+
 LONGEST_TAG = 64
+DOTS = 120
+"""An inch of a picture."""
 
 
 def described(
@@ -43,6 +48,13 @@ def complete(wandb: Any, run: Any, record: Record, source: str) -> None:
     _attach(wandb, run, f"record-{identity.key}", "record", f"{identity.stem}.json",
             record.to_json())  # fmt: skip
     _attach(wandb, run, f"source-{identity.entry}", "source", f"{identity.entry}.py", source)
+
+
+def show(wandb: Any, run: Any, pictures: Mapping[str, Drawn], step: int | None) -> None:
+    """Add pictures of gates at a step of the run, its last."""
+    images = {f"gates/{name}": wandb.Image(drawn.pixels(DOTS)) for name, drawn in pictures.items()}
+    if images:
+        run.log(images, step=step)
 
 
 def summary(record: Record) -> dict[str, Any]:

@@ -26,10 +26,13 @@ from urllib.parse import urlsplit
 
 from selectivbench.record import Entry, Identity, Record
 from selectivbench.tracking import pages
-from selectivbench.tracking.mirror import Mirrored
+from selectivbench.tracking.marks import Mirrored
+from selectivbench.tracking.pictures import pictures_of
 
 PATIENCE = 30
 """Seconds for W&B to open a run, and as many to complete one."""
+POLITE = 5
+"""Niceness: a training beside this goes first."""
 
 
 class Mirror:
@@ -63,6 +66,7 @@ class Mirror:
         else:
             run, self._run = self._run, None
         pages.complete(self._wandb, run, whole, source)
+        self._show(run, whole, Path(mark).parent)
         mode = self._finished(run, 0 if whole.status in ("pass", "fail") else 1)
         folder = "" if mode == "disabled" else run.settings.sync_dir
         url = run.url if mode == "online" else ""
@@ -73,6 +77,15 @@ class Mirror:
         run, self._run = self._run, None
         if run is not None:
             self._finished(run, 1)
+
+    def _show(self, run: Any, record: Record, folder: Path) -> None:
+        """Pictures; a run is whole without them."""
+        try:
+            with within(PATIENCE):
+                drawn = pictures_of(record, folder)
+                pages.show(self._wandb, run, drawn, record.curve[-1].step if record.curve else None)
+        except Exception as error:
+            self.trouble = self.trouble or f"no pictures: {_said(error)}"
 
     def _opened(
         self, project: str, identity: Identity, entry: Entry, budget: Mapping[str, Any]
@@ -157,6 +170,7 @@ def _said(error: Exception) -> str:
 
 def main() -> None:
     """Handle messages until the other side closes; print the first trouble."""
+    os.nice(POLITE)
     trouble = ""
     try:
         import wandb

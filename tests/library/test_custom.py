@@ -17,17 +17,12 @@ import pytest
 from selectivbench import custom
 from selectivbench.checkpoints import Checkpoints
 from selectivbench.cli import main
-from selectivbench.custom import (
-    CHECKPOINTS,
-    SESSION,
-    Place,
-    Training,
-    find_record,
-    run_training,
-)
+from selectivbench.custom import CHECKPOINTS, SESSION, Place, Training, run_training
 from selectivbench.errors import UsageError
+from selectivbench.machine import resolve
 from selectivbench.record import Record
 from selectivbench.saved import FOLDER
+from selectivbench.store import RecordStore
 from selectivbench.tracking.lines import Lines
 
 SOURCE = """
@@ -82,7 +77,7 @@ def test_a_record_is_marked_and_has_no_verdict(training: Any, tmp_path: Path) ->
     assert record.budget["budget"]["samples"] == 64
     assert record.budget["model"]["d_model"] == 16
     assert (tmp_path / "out" / f"{record.identity.stem}.json").is_file()
-    assert find_record(asked, place(tmp_path)) == record
+    assert RecordStore(tmp_path / "out").find(record.identity).record == record
     assert run_training(asked, place(tmp_path)) == record  # done already
     assert not list((tmp_path / "out").glob(f"{CHECKPOINTS}/*"))
     (events,) = (tmp_path / "out" / SESSION).glob("*.events.jsonl")
@@ -91,8 +86,6 @@ def test_a_record_is_marked_and_has_no_verdict(training: Any, tmp_path: Path) ->
 
 
 def test_the_bar_of_a_profile_does_not_judge_it(a_record: Record, tmp_path: Path) -> None:
-    from selectivbench.store import RecordStore
-
     low = replace(a_record, score=0.1, custom={})
     store = RecordStore(tmp_path)
     store.write(low)
@@ -210,7 +203,8 @@ def test_the_command_does_the_same(training: Any, tmp_path: Path) -> None:
     assert program == "selectivbench"
     out = tmp_path / "out"
     assert main([*words, "--out", str(out), "--device", "cpu", "--isolate", "none"]) == 0
-    assert find_record(asked, place(tmp_path)) is not None
+    job = asked.job(resolve("cpu"))
+    assert RecordStore(out).find(job.identity(job.tasks[-1])).record is not None
 
 
 def test_the_line_has_figures_or_the_cause(a_record: Record) -> None:

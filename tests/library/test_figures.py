@@ -19,7 +19,7 @@ from selectivbench.errors import UsageError
 from selectivbench.figures import series
 from selectivbench.figures.costs import COSTS, pareto
 from selectivbench.figures.lines import draw_lines, draw_scatter
-from selectivbench.figures.mechanism import draw_probe
+from selectivbench.figures.mechanism import draw_probe, draw_ranges
 from selectivbench.figures.page import COLOURS, Drawn, Look, checked_formats, mark
 from selectivbench.figures.plotting import KINDS, LINES, chosen, read
 from selectivbench.record import Evaluation, Point, Record
@@ -273,6 +273,21 @@ def test_the_figures_of_a_probe_stay_on_the_paper(look: Look, steps: int) -> Non
     assert list(found) == ["gates", "distributions", "channels", "distances"]
     for drawn in found.values():
         inside(drawn)
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=str)
+def test_the_ranges_of_a_probe_in_a_record_are_drawn_kind_by_kind(look: Look) -> None:
+    kinds = {
+        kind: {"steps": 10 * (i + 1), "quantiles": [i, i + 1, i + 2, i + 3, i + 4]}
+        for i, kind in enumerate(("symbol", "filler", "query"))
+    }
+    signals = [{"layer": f"{i}", "name": "in-context rate a", "kinds": kinds} for i in range(5)]
+    drawn = draw_ranges("rwkv7 on selective copy", signals, look)
+    inside(drawn)
+    assert len(drawn.rows) == 5 * 3
+    assert drawn.rows[1] == ("layer 0/in-context rate a", "filler", 20, 1, 2, 3, 4, 5)
+    labels = [t.get_text() for t in drawn.figure.axes[0].get_yticklabels()]
+    assert labels == ["symbol", "filler", "query"]
 
 
 def test_the_gates_are_drawn_over_the_sequence_that_is_written_below() -> None:

@@ -33,7 +33,7 @@ def trained(tmp_path_factory) -> tuple[Path, tuple[Record, ...]]:
     launcher = ForkServer("cpu", frozenset())
     try:
         models = SavedModels(folder / "models")
-        records = run(job, launcher, NullTracker(), lambda fit: fit(), models)
+        records = run(job, launcher, NullTracker(), lambda fit: fit(), models.write)
     finally:
         launcher.close()
     RecordStore(folder).write_source(job.submission.sha256, job.submission.source)

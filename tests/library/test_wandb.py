@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import pickle
+import signal
+import socket
 import struct
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from selectivbench.record import Point, Record
 from selectivbench.tracking import Start, wandb_process
-from selectivbench.tracking.mirror import Mirrored, MirrorError, Wandb
+from selectivbench.tracking.gates import Gates
+from selectivbench.tracking.marks import Mirrored, is_alive
+from selectivbench.tracking.mirror import MirrorError, Wandb
 from selectivbench.tracking.wandb_process import Mirror, mode_of, within
 
 SOURCE = "x = 1\n"
@@ -121,6 +129,75 @@ def test_a_training_of_two_tasks_is_two_whole_runs_at_hardly_any_cost(
     assert (run["exit"], len(run["history"]), run["artifacts"]) == (1, 1, {})
 
 
+def test_a_run_shows_what_its_gates_do(
+    tmp_path: Path, a_record: Record, a_probe: dict[str, Any], gates: Gates
+) -> None:
+    """Of the model that was listened to, and of the probe in the record; both are pictures."""
+    pytest.importorskip("matplotlib", reason="the extra `figures` is not installed")
+    record = replace(a_record, probe=a_probe)
+    gates.write(Gates.path(tmp_path, record.identity.stem))
+    wandb = Wandb("bench", tmp_path, patience=500)
+    wandb.known(record, SOURCE)
+    wandb.close()
+    mark = Mirrored.of(tmp_path, record.identity.stem)
+    assert mark is not None
+    run = run_of(Path(mark.folder))
+    last = run["history"][-1]
+    for name in ("gates/gates", "gates/ranges"):
+        file = Path(mark.folder) / "files" / last[f"{name}/path"]
+        assert file.read_bytes().startswith(b"\x89PNG")
+        assert last[f"{name}/width"] == 960
+    assert [row["_step"] for row in run["history"]] == [10, 20]  # no step of their own
+
+
+@pytest.fixture
+def gates() -> Gates:
+    rng = np.random.default_rng(1)
+    arrays: dict[str, Any] = {
+        "tokens": rng.integers(0, 3, (4, 12)).astype(np.int16),
+        "kinds": rng.integers(0, 2, (4, 12)).astype(np.int8),
+        "0/Δ/trace": rng.random((4, 12)),
+        "0/Δ/means": rng.random((2, 8)),
+        "0/Δ/counts": rng.integers(1, 9, (2, 40)),
+        "0/Δ/edges": np.linspace(0, 1, 41),
+    }
+    return Gates(arrays, ("symbol", "filler"), ("a", "b", "c"))
+
+
+@pytest.fixture
+def a_probe() -> dict[str, Any]:
+    kinds = {"symbol": {"steps": 9, "quantiles": [0.0, 0.1, 0.2, 0.3, 0.4]}}
+    return {"signals": [{"layer": "0", "name": "Δ", "kinds": kinds}]}
+
+
+def test_gates_survive_their_file_and_another_file_is_none(tmp_path: Path, gates: Gates) -> None:
+    path = Gates.path(tmp_path, "case")
+    assert Gates.read(path) is None
+    gates.write(path)
+    back = Gates.read(path)
+    assert back is not None
+    assert (back.kinds, back.symbols) == (gates.kinds, gates.symbols)
+    assert set(back.arrays) == set(gates.arrays)
+    np.testing.assert_array_equal(back.arrays["0/Δ/trace"], gates.arrays["0/Δ/trace"])
+    for other in (b"", b"PK\x03\x04 torn", path.read_bytes()[:400]):
+        path.write_bytes(other)
+        assert Gates.read(path) is None
+
+
+def test_without_matplotlib_a_run_is_whole_and_the_extra_is_named(
+    tmp_path: Path, a_record: Record, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("selectivbench.figures.page.find_spec", lambda _: None)
+    gates.write(Gates.path(tmp_path, a_record.identity.stem))
+    mirror = Mirror(Service(""))
+    mark = Mirrored.path(tmp_path, a_record.identity.stem)
+    mirror.record(a_record.to_json(), SOURCE, str(mark), "p")
+    assert mirror.trouble.startswith("no pictures: matplotlib: got 'not installed'")
+    mirrored = Mirrored.at(mark)
+    assert mirrored is not None
+    assert mirrored.whole
+
+
 def _check_run(run: dict[str, Any], record: Record) -> None:
     identity, told = record.identity, run["run"]
     assert (told.project, told.entity, told.job_type) == ("bench", "lab", "lite")
@@ -181,6 +258,63 @@ def test_a_broken_wandb_is_said(
     wandb.known(a_record, SOURCE)
     with pytest.raises(MirrorError, match="half installed; 1 not mirrored"):
         wandb.close()
+
+
+CLAIMING = """
+import os, pickle, signal, sys
+from pathlib import Path
+from selectivbench.tracking.mirror import Wandb
+folder, code = sys.argv[1:]
+wandb = Wandb("bench", Path(folder), command=(sys.executable, "-c", code))
+wandb.known(pickle.load(sys.stdin.buffer), "")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+READS_ALL = "import sys; sys.stdin.read()"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"), [(READS_ALL, ["record"]), (f"{READS_ALL}; import time; time.sleep(10)", [])]
+)
+def test_a_claim_lives_as_long_as_somebody_can_make_its_run(
+    tmp_path: Path, a_record: Record, code: str, told: list[str]
+) -> None:
+    """A worker is killed after its claim: the process that it told goes on, or is gone too."""
+    worker = [*PYTHON, CLAIMING, str(tmp_path), code]
+    killed = subprocess.run(worker, input=pickle.dumps(a_record), timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    mark = Mirrored.of(tmp_path, a_record.identity.stem)
+    assert mark is not None
+    assert not mark.whole
+    until(lambda: is_alive(tmp_path, mark.claimant) != bool(told))
+    assert known_twice(tmp_path, a_record) == told
+
+
+def known_twice(folder: Path, record: Record) -> list[str]:
+    """What another worker tells its process about a record that it comes to twice."""
+    told: list[str] = []
+    wandb = Wandb("bench", folder, command=(*PYTHON, READS_ALL))
+    wandb._tell = lambda do, **_: told.append(do)  # type: ignore[method-assign]
+    wandb.known(record, "")
+    wandb.known(record, "")
+    with suppress(MirrorError):
+        wandb.close()
+    return told
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_no_claim_is_left_when_all_is_said(tmp_path: Path, a_record: Record) -> None:
+    wandb = Wandb("bench", tmp_path, command=(*PYTHON, READS_ALL))
+    wandb.known(a_record, "")
+    assert len(list(tmp_path.glob("*.lock"))) == 1
+    with pytest.raises(MirrorError, match="it stopped early; 1 not mirrored"):
+        wandb.close()
+    assert not list(tmp_path.glob("*.lock"))
 
 
 def test_nothing_starts_before_there_is_something_to_say(tmp_path: Path) -> None:
@@ -275,6 +409,43 @@ def test_what_w_and_b_does_not_take_is_kept_offline(
     assert (first.mode, first.whole, bool(first.url)) == (ended, True, ended == "online")
 
 
+@pytest.fixture(params=["refuses", "hangs"])
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """An address where W&B is not: nobody listens, or somebody who never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        if request.param == "hangs":
+            listener.listen()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+HURRIED = """
+from selectivbench.tracking import wandb_process
+wandb_process.PATIENCE = 5
+wandb_process.main()
+"""
+
+
+@pytest.mark.full
+def test_the_real_wandb_online_without_its_server_is_one_sentence_and_whole_offline_runs(
+    tmp_path: Path, a_record: Record, second: Record, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", server)
+    wandb = Wandb("bench", tmp_path, patience=300, command=(*PYTHON, HURRIED))
+    began = time.monotonic()
+    for record in (a_record, second):
+        wandb.known(record, SOURCE)
+    assert time.monotonic() - began < 5  # nobody waited
+    with pytest.raises(MirrorError, match=r"runs are kept offline\.$"):
+        wandb.close()
+    for record in (a_record, second):
+        mark = Mirrored.of(tmp_path, record.identity.stem)
+        assert mark is not None
+        assert (mark.mode, mark.whole) == ("offline", True)
+        assert run_of(Path(mark.folder))["summary"]["verdict"] == record.status
+
+
 def test_patience_ends() -> None:
     began = time.monotonic()
     with pytest.raises(TimeoutError, match="no answer within 1 s"), within(1):
@@ -288,9 +459,12 @@ def test_patience_ends() -> None:
 def test_a_record_is_mirrored_again_for_another_project_or_result(
     tmp_path: Path, a_record: Record
 ) -> None:
-    told = []
-    for project, created in (("p", "1"), ("p", "1"), ("q", "1"), ("q", "2"), ("q", "2")):
-        wandb = Wandb(project, tmp_path, command=(*PYTHON, "pass"))
-        wandb._tell = lambda do, **_: told.append(do)  # type: ignore[method-assign]
-        wandb.known(replace(a_record, created=created, curve=(Point(1, 1.0),)), SOURCE)
+    told: list[str] = []
+    with ExitStack() as workers:
+        for project, created in (("p", "1"), ("p", "1"), ("q", "1"), ("q", "2"), ("q", "2")):
+            wandb = Wandb(project, tmp_path, command=(*PYTHON, READS_ALL))
+            wandb._tell = lambda do, **_: told.append(do)  # type: ignore[method-assign]
+            wandb.known(replace(a_record, created=created, curve=(Point(1, 1.0),)), SOURCE)
+            workers.enter_context(suppress(MirrorError))
+            workers.callback(wandb.close)
     assert told == ["record"] * 3

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_selectivbench import followers
+from pytest_selectivbench.ears import Ears
+from selectivbench.mechanism.asking import Asked, job_of
+from selectivbench.tracking.gates import Gates
 from selectivbench.tracking.reading import read
 from tests.plugin.conftest import records
 
@@ -70,6 +75,97 @@ def test_a_run_with_wandb_says_how_to_send_it_and_does_so_once(run, folder):
     again.assert_outcomes(passed=1)
     again.stdout.no_fnmatch_line("*wandb sync*")
     assert len(list(folder.glob("wandb/offline-run-*"))) == 1
+
+
+GATED = """
+import torch
+from torch import nn
+
+
+class Mixer(nn.Module):
+    def __init__(self, spec):
+        super().__init__()
+        self.gate = nn.Linear(spec.d_model, spec.d_model)
+
+    def forward(self, x):
+        return x * self.gate(x).sigmoid()
+
+
+def probe(module, x):
+    {body}
+"""
+SHOWS = "return {'gate': module.gate(x).sigmoid()}"
+
+
+def gates_of(folder):
+    return list((folder / ".selectivbench" / "records" / "session").glob("*.gates.npz"))
+
+
+@pytest.mark.parametrize("more", [[], ["--selectiv-save"]])
+def test_the_gates_of_a_trained_model_are_heard_for_its_run(run, folder, broken_wandb, more):  # noqa: ARG001
+    (folder / "linear.py").write_text(GATED.format(body=SHOWS))
+    run("--selectiv-wandb", *more).assert_outcomes(passed=1)
+    (path,) = gates_of(folder)
+    gates = Gates.read(path)
+    assert gates.arrays["0/gate/trace"].shape == (4, 20)
+    assert gates.kinds[:2] == ("symbol", "filler")
+    (record,) = records(folder)
+    assert record["probe"] is None  # a picture is no part of the result
+
+
+def test_without_wandb_nobody_listens(run, folder):
+    (folder / "linear.py").write_text(GATED.format(body=SHOWS))
+    run()
+    assert not gates_of(folder)
+
+
+def test_a_layer_without_gates_is_no_trouble(run, folder, broken_wandb):  # noqa: ARG001
+    result = run("--selectiv-wandb")
+    result.stdout.no_fnmatch_line("not tracked: gates*")
+    assert not gates_of(folder)
+
+
+@pytest.mark.usefixtures("broken_wandb")
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("1 / 0", "*ZeroDivisionError*"),
+        ("while True: pass", "*in phase 'probe' before its deadline*"),
+    ],
+)
+def test_a_probe_that_fails_costs_a_picture_and_one_line(run, folder, monkeypatch, body, said):
+    monkeypatch.setattr("selectivbench.mechanism.glimpse.DEADLINE", 1.0)
+    (folder / "linear.py").write_text(GATED.format(body=body))
+    result = run("--selectiv-wandb", "--selectiv-seeds=1,2", "--selectiv-isolate=process")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines([f"not tracked: gates of linear: {said}"])
+    assert not gates_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("of", "status", "heard"), [(1, "fail", 1), (2, "fail", 0), (1, "crash", 0)]
+)
+def test_only_the_model_of_a_case_that_came_to_an_end_is_heard(
+    folder, monkeypatch, a_record, of, status, heard
+):
+    """A training that was interrupted leaves a model; the next one that fails has none of its own."""
+    job = job_of(Asked(folder / "linear.py", "selective_copy", profile="smoke", device="cpu"))
+    asked = []
+    monkeypatch.setattr(
+        "pytest_selectivbench.ears.glimpse", lambda *given: asked.append(given) or Gates({}, (), ())
+    )
+    ears = Ears(folder, SimpleNamespace(of=lambda _: None))
+    ears.remember(replace(job.identity(job.tasks[0]), seed=of), SimpleNamespace(state="state"))
+    for _ in range(2):  # what was heard is forgotten
+        ears.hear(job, replace(a_record, status=status))
+    assert (len(asked), ears.troubles) == (heard, ())
+
+
+def test_gates_of_a_saved_model_are_heard_too(run, folder, broken_wandb):  # noqa: ARG001
+    (folder / "linear.py").write_text(GATED.format(body=SHOWS))
+    run("--selectiv-save")
+    run("--selectiv-from-saved", "--selectiv-wandb", "--selectiv-rerun").assert_outcomes(passed=1)
+    assert len(gates_of(folder)) == 1
 
 
 def test_a_failing_wandb_is_one_line_and_no_failure(run, folder, broken_wandb):  # noqa: ARG001

@@ -131,6 +131,31 @@ def test_a_record_whose_driver_died_before_its_log_is_known(folder: Folder) -> N
     assert folder.known() == {Nap(1, 0.0).key: "pass"}
 
 
+@pytest.mark.parametrize("logged", ["lost", "error"])
+def test_a_record_that_is_there_counts_whatever_the_log_says(folder: Folder, logged: str) -> None:
+    """Its worker was thought dead, or another process ended the cell."""
+    nap = Nap(1, 0.0)
+    execute(nap, str(folder.root))
+    with folder.driven() as log:
+        log.note(nap.key, logged)
+    assert folder.known() == {nap.key: "pass"}
+
+
+def test_a_record_that_is_gone_is_not_done_whatever_the_log_says(folder: Folder) -> None:
+    nap = Nap(1, 0.0)
+    drive(iter([nap]), Played(folder), folder)
+    folder.path(nap.key).unlink()
+    assert folder.known() == {}
+
+
+def test_records_that_are_logged_as_done_are_not_opened(folder: Folder) -> None:
+    """A million of them would take minutes."""
+    nap = Nap(1, 0.0)
+    drive(iter([nap]), Played(folder), folder)
+    folder.path(nap.key).write_text("unread")
+    assert folder.known() == {nap.key: "pass"}
+
+
 def test_a_line_that_was_torn_is_passed_over_and_the_next_one_stands_alone(folder: Folder) -> None:
     drive(iter([Nap(1, 0.0)]), Played(folder), folder)
     with folder.log.open("a") as file:

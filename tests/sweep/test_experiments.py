@@ -9,10 +9,11 @@ import pytest
 from selectivbench.sweep import file
 from selectivbench.sweep.estimate import Gpu
 from selectivbench.sweep.grid import cells, count
+from selectivbench.sweep.laws import laws
 from selectivbench.sweep.load import plan_of, trained_by
 from selectivbench.sweep.plan import cell_seconds
 from selectivbench.sweep.runs import Ground, runs
-from selectivbench.sweep.timing import laws, read
+from selectivbench.sweep.timing import read
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 RUNS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
@@ -14,21 +14,24 @@ from selectivbench.machine import resolve
 from selectivbench.record import Point, Record
 from selectivbench.sweep import file, timing
 from selectivbench.sweep.estimate import Gpu, Measured
-from selectivbench.sweep.load import Load, Loads
+from selectivbench.sweep.laws import Law, Laws, laws
+from selectivbench.sweep.load import Load, Loads, Tokens
 from selectivbench.sweep.plan import Question, cell_seconds, dry_run, plan
 from selectivbench.sweep.runs import Ground, runs
 from selectivbench.sweep.simulate import Machines, simulate
 from selectivbench.sweep.storage import stored
-from selectivbench.sweep.timing import Law, Laws, Step
+from selectivbench.sweep.timing import Step
 from tests.sweep.conftest import TINY
 
 CELLS = 2_000
 LAWS = Laws(seconds=Law(0.0, 1e-9), parameters=Law(0.0, 12.0))
 
 
-def a_step(width: int, seconds: float) -> Step:
+def a_step(width: int, seconds: float, length: int = 100) -> Step:
     return Step(
-        "linear", "selective_copy", width, 2, 100, seconds, 24 * width**2, "cpu", "a processor"
+        *("linear", "selective_copy"),
+        *(width, 2, 100, length, seconds, 24 * width**2, 0),
+        *("cpu", "a processor"),
     )
 
 
@@ -37,19 +40,37 @@ def a_step(width: int, seconds: float) -> Step:
     [
         ([8.0, 24.0], Law(2.0, 1.0)),
         ([4.0, 16.0], Law(0.0, 1.0)),
-        ([4.0, 17.0], Law(0.0, 1.03125)),  # a negative part would give less than nothing
-        ([4.0, 7.0], Law(1.875, 0.0)),
+        ([4.0, 17.0], Law(0.0, 1.029358)),  # a negative part would give less than nothing
+        ([4.0, 7.0], Law(1.858407, 0.0)),
     ],
 )
 def test_a_law_goes_through_its_points(values: list[float], law: Law) -> None:
-    assert Law.through([2, 4], values) == law
+    assert astuple(Law.through([2, 4], values)) == pytest.approx(astuple(law), rel=1e-6)
+
+
+SIZES = [(2, 10), (2, 40), (4, 10), (4, 40)]
+
+
+@pytest.mark.parametrize("law", [Law(2.0, 1.0, 0.5), Law(0.0, 1.0, 0.25), Law(3.0, 1.0, 0.0)])
+def test_what_grows_with_the_length_is_told_from_what_does_not(law: Law) -> None:
+    widths, lengths = zip(*SIZES, strict=True)
+    values = [law.at(width, length) for width, length in SIZES]
+    assert astuple(Law.through(widths, values, lengths)) == pytest.approx(astuple(law))
+
+
+def test_steps_that_are_quicker_when_long_do_not_pay_for_length() -> None:
+    widths, lengths = zip(*SIZES, strict=True)
+    law = Law.through(widths, [3.0, 2.9, 8.0, 7.9], lengths)
+    assert law.pairs == 0.0
+    assert law.at(4, 4_000) == law.at(4) == pytest.approx(7.95, rel=0.01)
 
 
 def test_laws_scale_a_measured_step_to_itself() -> None:
-    steps = [a_step(32, 0.02), a_step(64, 0.06)]
-    seconds = timing.laws(steps)["linear", "selective_copy"].seconds
+    steps = [a_step(32, 0.02), a_step(64, 0.06), a_step(32, 0.018, 25), a_step(64, 0.056, 25)]
+    seconds = laws(steps)["linear", "selective_copy"].seconds
     for step in steps:
-        assert seconds.at(step.width) * step.layers * step.tokens == pytest.approx(step.seconds)
+        of_all = seconds.at(step.width, step.length) * step.layers * step.tokens
+        assert of_all == pytest.approx(step.seconds)
 
 
 def test_step_times_are_written_and_read(tmp_path: Path) -> None:
@@ -73,8 +94,9 @@ def test_the_load_of_a_cell_is_its_steps_and_its_held_out_data(
     copy = data(run.training.job(resolve("cpu")).tasks[0])
     length = copy.max_length
     assert (load.width, load.layers, load.steps) == (16, 2, 2)
-    assert load.trained == 2 * 4 * length
-    assert load.predicted == (2 * copy.sizes["validation"] + copy.sizes["test"]) * length
+    assert load.trained == Tokens.of(2 * 4, length)
+    assert load.predicted == Tokens.of(2 * copy.sizes["validation"] + copy.sizes["test"], length)
+    assert (load.trained.count, load.trained.length) == (2 * 4 * length, length)
 
 
 def test_a_cell_that_reuses_a_model_trains_nothing_and_predicts_its_split(
@@ -88,16 +110,49 @@ def test_a_cell_that_reuses_a_model_trains_nothing_and_predicts_its_split(
     )
     loads = Loads()
     found = [loads.of(run) for _, run in runs(file.read(path), Ground(Path("o"), Path("r")))]
-    assert {load.trained for load in found} == {0}
-    assert [load.predicted for load in found] == [32 * 8 * 11, 32 * 8 * 101]
+    assert {load.trained for load in found} == {Tokens()}
+    assert [load.predicted.count for load in found] == [32 * 8 * 11, 32 * 8 * 101]
+    assert [load.predicted.length for load in found] == [8 * 11, 8 * 101]
 
 
 def test_seconds_of_a_measured_device_and_of_an_assumed_one() -> None:
-    load = Load(width=100, layers=8, steps=10, trained=6_000, predicted=3_000)
+    load = Load(100, 8, steps=10, trained=Tokens.of(60, 100), predicted=Tokens.of(30, 100))
     assert Measured().seconds(load, LAWS) == pytest.approx(1e-5 * 8 * 7_000)
     operations = 6 * 12 * 100**2 * 8 * 7_000
     assert Gpu(1.0, floor=0.0).seconds(load, LAWS) == pytest.approx(operations / 1e12)
     assert Gpu(1.0, floor=1.0).seconds(load, LAWS) == pytest.approx(10 + operations / 7e12)
+
+
+def test_attention_costs_what_grows_with_the_length() -> None:
+    """On a measured device by its law; on an assumed one by the operations on keys and values."""
+    measured = replace(LAWS.seconds, pairs=1e-11)  # of 10,000 steps: as much again
+    attending = replace(LAWS, seconds=measured, state=Law(0.0, 0.0, 2.0))
+    load = Load(100, 8, steps=1, trained=Tokens.of(2, 100), predicted=Tokens.of(3, 10_000))
+    assert Measured().seconds(load, attending) == pytest.approx(
+        8 * 1e-5 * (1.01 * 200 + 2 * 30_000 / 3)
+    )
+    trained = (12 * 100**2 + 2 * 100 * 100) * 200
+    predicted = (12 * 100**2 + 2 * 100 * 10_000) * 30_000 / 3
+    assert Gpu(1.0, floor=0.0).seconds(load, attending) == pytest.approx(
+        6 * 8 * (trained + predicted) / 1e12
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "pairs"),
+    [((640, 1280, 160, 320), 0.2), ((640, 1280, 640, 1280), 0.0), ((0, 0, 0, 0), 0.0)],
+)
+def test_what_a_state_grows_by_is_seen_in_two_lengths(
+    states: tuple[int, ...], pairs: float
+) -> None:
+    sizes = [(32, 100), (64, 100), (32, 25), (64, 25)]
+    steps = [
+        replace(a_step(width, 0.01, length), state=state)
+        for (width, length), state in zip(sizes, states, strict=True)
+    ]
+    found = laws(steps)["linear", "selective_copy"]
+    assert found.state.pairs == pytest.approx(pairs)
+    assert found.factors(32, 50) == pytest.approx(12 * 32**2 + pairs * 32 * 50)
 
 
 def test_simulated_failures_lose_no_cell_and_the_driver_is_quick(tmp_path: Path) -> None:
@@ -137,7 +192,7 @@ def test_a_dry_run_counts_and_says_where_its_steps_were_measured(
     )
     timing.write(steps, [a_step(16, 3600.0)])
     said = dry_run(sweep, steps)
-    hours = sum(cell_seconds(sweep, Measured(), timing.laws(timing.read(steps)))) / 3600
+    hours = sum(cell_seconds(sweep, Measured(), laws(timing.read(steps)))) / 3600
     assert f"tiny: 4 runs, {hours:,.0f} device-hours" in said
     assert "measured on cpu (a processor)" in said
     timing.write(steps, [])
@@ -164,14 +219,13 @@ def test_a_plan_says_what_was_measured_and_what_was_assumed(
 
 
 def test_a_measured_step_is_busy_seconds_of_its_own_sizes(sweep_file: Callable[..., Path]) -> None:
-    (step,) = timing.measure(file.read(sweep_file()), (32,), batch_size=4, device="cpu")
-    assert (step.submission, step.task, step.width, step.layers) == (
-        *("linear", "selective_copy"),
-        *(32, 2),
-    )
-    assert step.tokens == 4 * 20
-    assert 0 < step.seconds < 10
-    assert step.parameters > 32**2
+    steps = list(timing.measure(file.read(sweep_file()), (32,), batch_size=4, device="cpu"))
+    for step in steps:
+        assert (step.submission, step.task) == ("linear", "selective_copy")
+        assert (step.width, step.layers, step.tokens) == (32, 2, 4 * 20)
+        assert 0 < step.seconds < 10
+        assert step.parameters > 32**2
+    assert [step.length for step in steps] == [20, 5]
 
 
 def test_what_is_stored_is_about_what_a_record_takes(

@@ -97,6 +97,34 @@ def test_a_candidate_that_failed_on_one_seed_is_not_chosen(made: Made) -> None:
     assert made.chosen()[16] == 1e-2
 
 
+def ended_without_a_record(made: Made, status: str) -> None:
+    """The best candidate of width 16, on one seed; the others have records."""
+    (lost,) = (
+        run.key
+        for cell, run in runs(made.sweep, made.ground)
+        if (cell.varied, cell.seed) == ({"width": 16, "lr": 3e-3}, 2)
+    )
+    made.write(made.record)
+    made.folder.path(lost).unlink()
+    with made.folder.driven() as log:
+        log.note(lost, status)
+
+
+@pytest.mark.parametrize("status", ["lost", "error"])
+def test_a_cell_that_ended_without_a_record_is_not_waited_for(made: Made, status: str) -> None:
+    ended_without_a_record(made, status)
+    assert made.chosen() == {16: 1e-2, 32: 3e-3}
+    commands.summary(made.path, made.ground.root)
+    lines = list(csv.DictReader(io.StringIO((made.ground.root / "results.csv").read_text())))
+    assert [line["status"] for line in lines].count(status) == 1
+
+
+def test_a_lost_cell_is_waited_for_while_it_may_be_run_again(made: Made) -> None:
+    ended_without_a_record(made, "lost")
+    with made.folder.driven():
+        assert made.chosen() == {32: 3e-3}
+
+
 def test_the_choice_is_in_the_records_that_were_chosen_and_in_no_other(made: Made) -> None:
     made.write(made.record)
     commands.summary(made.path, made.ground.root)
