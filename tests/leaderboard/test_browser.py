@@ -18,7 +18,7 @@ from leaderboard.rank import TRAINING
 from leaderboard.render import build
 from leaderboard.view import key_label
 from selectivbench import stats
-from tests.leaderboard import made
+from tests.leaderboard import made, made_timings
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -51,7 +51,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records += made.suite("whole", 0.9, about={"kind": "model"})
     records += [made.record("part", score=None, status="timeout", cause="60 s passed")]
     records += [made.record("layer00", profile="smoke", score=None)]
-    build([made.write(folder / "records", records)], folder / "site")
+    timed = made_timings.write(folder / "records", made_timings.grown("layer00"))
+    build([made.write(timed, records)], folder / "site")
     return folder / "site"
 
 
@@ -69,7 +70,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records += [made.record("part", score=None, status="timeout", cause="60 s passed")]
     (folder / "records").mkdir()
     (folder / "records" / "bad.json").write_text("{}", encoding="utf-8")
-    build([made.write(folder / "records", records)], folder / "site")
+    timed = made_timings.write(folder / "records", made_timings.grown("gru"))
+    build([made.write(timed, records)], folder / "site")
     return folder / "site"
 
 
@@ -208,6 +210,7 @@ def test_dark_mode_is_dark_and_light_is_light(visit: Open) -> None:
         "tasks/memorization-v1.html",
         "compare.html",
         "data.html",
+        "timing.html",
     ],
 )
 def test_no_page_is_wider_than_a_phone(visit: Open, path: str) -> None:
@@ -227,7 +230,7 @@ AXE = pytest.importorskip("axe_playwright_python", reason="pip install axe-playw
 
 
 PAGES = ("index", "entries/gru", "entries/part", "tasks/index", "tasks/memorization-v1")
-SCHEMES = [(page, "light") for page in (*PAGES, "compare", "data")]
+SCHEMES = [(page, "light") for page in (*PAGES, "timing", "compare", "data")]
 SCHEMES += [("index", "dark"), ("entries/gru", "dark"), ("compare", "dark")]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from selectivbench.tasks.selective_copy import SelectiveCopy, SelectiveCopyData,
 from selectivbench.template import write
 from selectivbench.thresholds import conforming
 from selectivbench.tracking import NullTracker
+from selectivbench.utilisation import Samples
 
 MIXER = """
 import os, time
@@ -145,6 +148,36 @@ def test_a_record_is_whole_and_the_same_again(server: ForkServer, job: Any) -> N
     assert timeless(again) == timeless(record)
     (other,) = run(job(seed=2), server, NullTracker(), plainly)
     assert other.curve != record.curve
+
+
+def test_on_a_cpu_the_process_tells_how_busy_it_kept_it(server: ForkServer, job: Any) -> None:
+    (record,) = run(job(), server, NullTracker(), plainly)
+    assert record.utilisation is not None
+    took = record.seconds
+    longest = took["build"] + took["fit"] + took["evaluate"]  # the launcher's own start is in it
+    assert 0.9 * took["cpu"] / longest <= record.utilisation <= 1.1 * took["cpu"] / took["fit"]
+
+
+def test_on_a_gpu_it_is_what_was_seen_during_the_fit(server: ForkServer, job: Any) -> None:
+    """The device is a GPU by its name alone: the child computes on the CPU, as its order says."""
+    during: list[str] = []
+
+    @contextmanager
+    def watch(device: Device) -> Iterator[Samples]:
+        during.append(f"begin {device.name}")
+        samples = Samples()
+        samples.read(io.StringIO("50\n100\n"))
+        yield samples
+        during.append("end")
+
+    def timed(fit: runner.Fit) -> tuple[Point, ...]:
+        during.append("fit")
+        return fit()
+
+    gpu = job(device=Device("cpu", "NVIDIA-H200"))
+    (record,) = run(gpu, server, NullTracker(), timed, watch=watch)
+    assert record.utilisation == 0.75
+    assert during == ["begin NVIDIA-H200", "fit", "end"]
 
 
 def test_outside_of_smoke_speeds_come_with_the_yardsticks(server: ForkServer, job: Any) -> None:
