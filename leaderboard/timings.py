@@ -23,6 +23,8 @@ LARGEST_FILE = 2**20
 LONGEST = 1 << 24
 """Steps of a sequence."""
 MOST_ROUNDS = 1_000
+SHORTEST = 1e-12
+"""Seconds; a ratio to less would be no number that a chart can hold."""
 
 
 def read_timing(path: Path) -> Timing:
@@ -66,7 +68,8 @@ def _sizes(timing: Timing) -> None:
     sizes = [timing.declared_state]
     for measured in timing.layers.values():
         sizes += [measured.memory, measured.state_bytes, measured.repeats]
-        slowest = max(*measured.seconds, *measured.busy)
+        quickest, slowest = (of((*measured.seconds, *measured.busy)) for of in (min, max))
         want(slowest <= LARGEST, "seconds", slowest, f"{LARGEST:g} or less")
+        want(quickest >= SHORTEST, "seconds", quickest, f"{SHORTEST:g} or more")
     for size in sizes:
         want(size is None or 0 <= size <= LARGEST, "timing", size, f"0 to {LARGEST:g}, or null")

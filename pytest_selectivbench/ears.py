@@ -9,7 +9,6 @@ from selectivbench.mechanism.glimpse import glimpse
 from selectivbench.record import REUSED, Identity, Record
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.states import State
-from selectivbench.saved import Saved
 from selectivbench.signals import NOTHING_TO_HEAR
 from selectivbench.tracking.gates import Gates
 
@@ -26,9 +25,9 @@ class Ears:
         self.troubles: tuple[str, ...] = ()
         """The first thing that went wrong."""
 
-    def remember(self, identity: Identity, saved: Saved) -> None:
+    def remember(self, identity: Identity, state: State) -> None:
         """The model of the training that goes on."""
-        self._model = identity, saved.state
+        self._model = identity, state
 
     def hear(self, job: Job, record: Record) -> None:
         """Keep what the gates of a model do, where its case came to an end and there are any."""

@@ -75,20 +75,15 @@ class Lab:
         """Train, or evaluate the saved model of an earlier training."""
         launcher = self.launchers.of(job.submission.imports)
         if not self.models.instead:
-            return runner.run(job, launcher, tracker, timer, self._keep)
+            keep = self.models.write if self.models.keep else None
+            look = self.ears.remember if self.ears is not None else None
+            return runner.run(job, launcher, tracker, timer, keep, look=look)
         trained = job.identity(job.tasks[0])
         saved = self.models.find(trained)
         if self.ears is not None:
-            self.ears.remember(trained, saved)
+            self.ears.remember(trained, saved.state)
         known = saved.training or self.store.last(trained)
         return runner.run_saved(job, launcher, replace(saved, training=known))
-
-    @property
-    def _keep(self) -> runner.Keep | None:
-        """Where the runner puts a trained model, if anywhere."""
-        places: list[runner.Keep] = [self.models.write] if self.models.keep else []
-        places += [self.ears.remember] if self.ears is not None else []
-        return (lambda *model: [place(*model) for place in places]) if places else None
 
     @property
     def troubles(self) -> tuple[str, ...]:

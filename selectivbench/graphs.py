@@ -1,14 +1,15 @@
 """CUDA graphs of a training step: recorded once after a few eager steps, then replayed.
 
 A graph repeats the kernels of one step on the same addresses: gradients, clipping and the optimiser's
-update, without a word of Python. So the batch is copied into buffers that stay, and whatever Python a
-module does between steps stays as it was when the step was recorded. The recipe is torch's
+update, without a word of Python. So the batch is copied into buffers that stay, tensors that a module
+replaces later are kept, and whatever Python a module does between steps stays as it was when the step was
+recorded. The recipe is torch's
 ("CUDA semantics", whole-network capture); what does the recording is passed in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -62,12 +63,17 @@ class GraphedStep:
     """A training step that is replayed as long as it can be; ``note`` says why it no longer is.
 
     whole: one update on tensors that stay where they are; gives the loss. device: where they are.
+    held: the tensors of the model, by whatever name, which the graph reads where they lay.
     """
 
     def __init__(
-        self, recorder: Recorder, whole: Callable[[Tensor, Tensor], Tensor], device: str
+        self,
+        recorder: Recorder,
+        whole: Callable[[Tensor, Tensor], Tensor],
+        device: str,
+        held: Callable[[], Sequence[Tensor]],
     ) -> None:
-        self._recorder, self._whole, self._device = recorder, whole, device
+        self._recorder, self._whole, self._device, self._held = recorder, whole, device, held
         self.note = ""
         self.restart()
 
@@ -81,11 +87,13 @@ class GraphedStep:
         self._warm_left = WARM
         self._buffers: tuple[Tensor, Tensor] | None = None
         self._replay: Callable[[], Tensor] | None = None
+        self._kept: Sequence[Tensor] = ()
 
     def give_up(self, why: str) -> None:
         """Every step is eager from now on."""
         self.note = self.note or f"eager: {why}"[:LONGEST_NOTE]
         self._buffers = self._replay = None
+        self._kept = ()
 
     def step(self, inputs: Tensor, wanted: Tensor, eager: Callable[[], Tensor]) -> Tensor:
         """The loss of one update with a batch on the host; ``eager`` does the same without a graph."""
@@ -107,5 +115,15 @@ class GraphedStep:
         try:
             self._replay = self._recorder.record(lambda: self._whole(x, y))
             self._buffers = x, y
+            # An evaluation may make a longer table of positions: the graph still reads the old one.
+            self._kept = self._held()
         except Exception as error:  # a submission's code, or torch: whatever cannot be recorded
-            self.give_up(f"{type(error).__name__}: {error}")
+            first = _first(error)
+            self.give_up(f"{type(first).__name__}: {first}")
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong first: torch ends a broken recording with an error of its own, which says so only."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error

@@ -26,11 +26,13 @@ from selectivbench.tasks.base import Dataset, Task
 from selectivbench.thresholds import conforming, judge
 from selectivbench.utilisation import Gauge, gauge
 
-__all__ = ["Fit", "Job", "Keep", "order_of", "run", "run_saved"]
+__all__ = ["Fit", "Job", "Keep", "Look", "order_of", "run", "run_saved"]
 
 Fit = Callable[[], tuple[Point, ...]]
 Keep = Callable[[Identity, Saved], object]
 """Takes the model of a training, by the identity of its record."""
+Look = Callable[[Identity, State], object]
+"""Is shown a trained state, by the identity of its record; nothing is judged by it."""
 
 
 def run(
@@ -41,14 +43,16 @@ def run(
     keep: Keep | None = None,
     progress: Progress = UNKEPT,
     watch: Gauge = gauge,
+    look: Look | None = None,
 ) -> tuple[Record, ...]:
     """Train once, predict every test set, and give one record for each task of the job.
 
     ``timed`` calls the fit, and only the fit, exactly once; a benchmark fixture can stand there.
     ``keep`` is given the trained model, at once, so that a failing evaluation loses no training;
     ``progress`` is where the training can be taken up again after an interruption, ``watch`` what sees
-    how busy the device is meanwhile. A child that fails is a result too: its status and cause are in
-    each record.
+    how busy the device is meanwhile. ``look`` is shown the trained state too, but no case is judged by
+    it: where a model has none that can be sent, there is no look. A child that fails is a result too:
+    its status and cause are in each record.
     """
     data = {task: job.dataset(task) for task in job.tasks}
     draft = _draft(job, launcher)
@@ -67,6 +71,8 @@ def run(
                 draft = replace(draft, saved_numbers=state.numbers)
                 if keep is not None:
                     keep(draft.identity, Saved(state, replace(draft, seconds=dict(clock.seconds))))
+            if look is not None and (seen_state := state or child.peek()) is not None:
+                look(draft.identity, seen_state)
             figures = {} if job.profile.apart else _examined(job, child, data)
             own = _pace(job, child, data)  # last: it trains on
         if job.profile.apart and state is not None:

@@ -75,7 +75,9 @@ class Trainer:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         rate = config.lr if recorder is None else torch.tensor(config.lr, device=device)
         self.optimiser = adam(self.parameters, rate)
-        self.graph = None if recorder is None else GraphedStep(recorder, self._update, device)
+        self.graph = None if recorder is None else GraphedStep(
+            recorder, self._update, device, self._tensors
+        )
         self.steps_done, self.pieces = 0, 1
         self._losses: list[Tensor] = []
 
@@ -163,6 +165,12 @@ class Trainer:
         torch.set_rng_state(tensors["generator.cpu"])
         if "generator.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["generator.cuda"])
+
+    def _tensors(self) -> list[Tensor]:
+        """Parameters, buffers, and what modules keep as plain attributes."""
+        plain = (value for module in self.model.modules() for value in vars(module).values())
+        kept = (value for value in plain if isinstance(value, Tensor))
+        return [*self.model.parameters(), *self.model.buffers(), *kept]
 
     def _set_rate(self, rate: float) -> None:
         for group in self.optimiser.param_groups:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -136,7 +136,15 @@ class Child:
     def state(self) -> State:
         """The trained state, for another child to predict with."""
         self._send("save")
-        return self._state()
+        return _state(self._answer("state", self._largest_state))
+
+    def peek(self) -> State | None:
+        """The trained state, for a look; None where it cannot be had, which is no failure."""
+        self._send("peek", {"most": self._largest_state})
+        frame = self._answer("state", self._largest_state)
+        with suppress(ProtocolError):
+            return _state(frame)
+        return None
 
     def load(self, state: State) -> None:
         """Give a child that was not trained the state of one that was."""
@@ -148,19 +156,15 @@ class Child:
 
     def checkpoint(self) -> State:
         """Model, optimiser, generators and the number of steps done."""
-        return self._state()
+        return _state(self._answer("state", self._largest_state))
 
     def resume(self, checkpoint: State) -> None:
         """Let a child that has just been built go on from a checkpoint."""
         self._send("resume", state=checkpoint.raw)
 
-    def _state(self) -> State:
-        raw = self._answer("state", largest(self.built.parameters, self._ordered)).arrays.get(
-            "state"
-        )
-        if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
-            raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
-        return State.read(raw)
+    @property
+    def _largest_state(self) -> int:
+        return largest(self.built.parameters, self._ordered)
 
     def begin_workload(self, load: Mapping[str, Any]) -> str:
         """Have a workload made; the reason why not, where the layer has no way to do it."""
@@ -240,6 +244,13 @@ class Child:
 
     def _send(self, kind: str, meta: Mapping[str, Any] | None = None, **arrays: Any) -> None:
         self._process.channel.send(kind, meta, self._deadline, **arrays)
+
+
+def _state(frame: Frame) -> State:
+    raw = frame.arrays.get("state")
+    if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
+        raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
+    return State.read(raw)
 
 
 def _built(meta: Mapping[str, Any]) -> Built:

@@ -26,6 +26,8 @@ from selectivbench.errors import ChildCrashed, ChildTimeout, ProtocolError, expl
 
 LARGEST_HEADER = 1 << 20
 LARGEST_ARRAYS = 1 << 32
+MOST_PARTS = 1_000
+"""Buffers of one call; the kernel takes 1,024."""
 DTYPES = ("uint8", "int16", "int32", "uint64", "float32")
 
 
@@ -95,7 +97,7 @@ class Channel:
         flags = 0 if math.isinf(deadline) else socket.MSG_DONTWAIT
         while parts:
             try:
-                sent = self.sock.sendmsg(parts, (), flags)
+                sent = self.sock.sendmsg(parts[:MOST_PARTS], (), flags)
             except BlockingIOError:
                 self._await(deadline, select.POLLOUT)
             else:

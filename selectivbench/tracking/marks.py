@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -12,6 +13,8 @@ from uuid import uuid4
 from selectivbench import atomic
 
 ENDING = ".wandb.json"
+CLAIM = re.compile(r"wandb-[0-9a-f]{32}\.lock")
+"""A mark says which claim it is of, and whoever looks at a claim removes it: no other file can be one."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +89,16 @@ class Claim:
 
 def is_alive(folder: Path, name: str) -> bool:
     """Whether whoever made a claim lives. The file of one who was killed goes with this look."""
+    if not CLAIM.fullmatch(name):
+        return False
     path = folder / name
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return False
     try:
-        fcntl.flock(
-            descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB
-        )  # shared: lookers see no other looker
+        # Shared: lookers see no other looker.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         path.unlink(missing_ok=True)
     except BlockingIOError:
         return True

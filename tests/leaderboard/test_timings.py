@@ -132,6 +132,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "no rounds": (("layers", "own", "busy"), [], "rounds of each layer"),
     "fewer rounds": (("layers", "LSTM", "busy"), [1.0], "rounds of each layer"),
     "time that stands still": (("layers", "own", "busy"), [0.0, 1.0, 1.0], "longer than 0"),
+    "no time to speak of": (("layers", "LSTM", "busy"), [5e-324] * 3, "1e-12 or more"),
     "time without end": (("layers", "own", "seconds"), [1e300] * 3, "seconds"),
     "memory as text": (("layers", "own", "memory"), "9", "timing memory"),
     "negative memory": (("layers", "LSTM", "memory"), -1, "0 to 1e+15, or null"),

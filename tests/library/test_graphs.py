@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -111,6 +112,40 @@ def test_what_cannot_be_recorded_is_done_eagerly_and_said_once() -> None:
     assert t.graph is not None
     assert t.graph.said.startswith("eager: RuntimeError: operation not permitted when stream")
     assert len(t.graph.said) == LONGEST_NOTE
+
+
+def test_what_is_said_is_what_went_wrong_first() -> None:
+    """As torch does: the recording's end fails too, and hides why."""
+
+    class Broken(StandIn):
+        def record(self, do: Callable[[], Tensor]) -> Callable[[], Tensor]:
+            try:
+                raise ValueError("a look at the host")
+            finally:
+                raise RuntimeError("operation failed due to a previous error during capture")
+
+    t = trainer(Broken())
+    losses(t, BATCHES[: WARM + 1])
+    assert t.graph is not None
+    assert t.graph.said == "eager: ValueError: a look at the host"
+
+
+@pytest.mark.parametrize("where", ["plain", "buffer"])
+def test_a_tensor_that_a_module_replaces_lives_as_long_as_the_graph_that_reads_it(
+    where: str,
+) -> None:
+    t = trainer(StandIn())
+    if where == "buffer":
+        t.model[0].register_buffer("table", torch.zeros(3))
+    else:
+        t.model[0].table = torch.zeros(3)
+    read = weakref.ref(t.model[0].table)
+    losses(t, BATCHES[: WARM + 1])
+    t.model[0].table = torch.zeros(6)  # in an evaluation of longer sequences
+    assert read() is not None
+    assert t.graph is not None
+    t.graph.give_up("of another shape")
+    assert read() is None
 
 
 def test_a_batch_of_another_shape_ends_the_replays() -> None:

@@ -57,6 +57,13 @@ def test_a_strided_array_arrives_in_order(pair: Pair) -> None:
     assert pair[1].receive().arrays["array"].tolist() == array.tolist()
 
 
+def test_more_arrays_than_the_kernel_takes_at_once(pair: Pair) -> None:
+    arrays = {f"a{i}": np.full(1, i, np.int32) for i in range(2_500)}
+    pair[0].send("x", None, time.monotonic() + 5, **arrays)
+    found = pair[1].receive(time.monotonic() + 5).arrays
+    assert [int(array[0]) for array in found.values()] == list(range(2_500))
+
+
 def test_a_frame_larger_than_the_sockets_buffer(pair: Pair) -> None:
     array = np.arange(1_000_000, dtype=np.int32)
     sender = threading.Thread(target=pair[0].send, args=("x",), kwargs={"array": array})

@@ -125,6 +125,18 @@ def test_an_answer_that_is_no_row_of_bytes(array: Any) -> None:
         Child(Answering(), 3).state()  # type: ignore[arg-type]
 
 
+def test_a_look_at_a_state_that_is_none_is_no_failure() -> None:
+    launcher = InProcess("cpu", frozenset())
+    with opened(launcher, order()) as child:
+        child.enter("fit", 20)
+        seen = child.peek()
+        assert seen is not None
+        assert (seen.raw == child.state().raw).all()
+        child.built = replace(child.built, parameters=-((16 << 20) // 16))  # nothing fits
+        assert child.peek() is None
+        assert predict(child).size  # and the child goes on
+
+
 def test_a_second_child_predicts_as_the_first_that_was_trained() -> None:
     launcher = InProcess("cpu", frozenset())
     with opened(launcher, order()) as first:

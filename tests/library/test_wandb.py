@@ -289,6 +289,22 @@ def test_a_claim_lives_as_long_as_somebody_can_make_its_run(
     assert known_twice(tmp_path, a_record) == told
 
 
+@pytest.mark.parametrize("name", ["", ".", "../kept", "kept", "wandb-.lock"])
+def test_a_mark_that_names_no_claim_is_of_nobody_and_removes_nothing(
+    tmp_path: Path, a_record: Record, name: str
+) -> None:
+    """One that an older version left half made names none; one from elsewhere may name anything."""
+    session = tmp_path / "session"
+    session.mkdir()
+    files = [tmp_path / "kept", session / "kept", session / "wandb-.lock"]
+    for file in files:
+        file.write_text("mine")
+    mark = Mirrored("bench", a_record.created, claimant=name)
+    mark.write(Mirrored.path(session, a_record.identity.stem))
+    assert known_twice(session, a_record) == ["record"]
+    assert all(file.exists() for file in files)
+
+
 def known_twice(folder: Path, record: Record) -> list[str]:
     """What another worker tells its process about a record that it comes to twice."""
     told: list[str] = []

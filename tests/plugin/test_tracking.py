@@ -125,6 +125,28 @@ def test_a_layer_without_gates_is_no_trouble(run, folder, broken_wandb):  # noqa
     assert not gates_of(folder)
 
 
+UNSENT = {
+    "no tensor": "    def get_extra_state(self):\n        return 'words'\n",
+    "too large": "    def __setattr__(self, name, value):\n        super().__setattr__(name, value)\n"
+    "        if name == 'gate':\n            self.register_buffer('mask', torch.zeros(3000, 3000))\n",
+    "broken": "    def state_dict(self, *_, **__):\n        1 / 0\n",
+}
+
+
+@pytest.mark.usefixtures("broken_wandb")
+@pytest.mark.parametrize("why", UNSENT)
+def test_a_model_whose_state_cannot_be_had_is_judged_as_without_wandb(run, folder, why):
+    source = GATED.format(body=SHOWS).replace("    def forward", f"{UNSENT[why]}\n    def forward")
+    (folder / "linear.py").write_text(source)
+    run("--selectiv-wandb").assert_outcomes(passed=1)
+    (tracked,) = records(folder)
+    assert not gates_of(folder)
+    run("--selectiv-rerun")
+    (alone,) = records(folder)
+    same = ("status", "accuracy", "curve", "saved_numbers", "validity")
+    assert {name: tracked[name] for name in same} == {name: alone[name] for name in same}
+
+
 @pytest.mark.usefixtures("broken_wandb")
 @pytest.mark.parametrize(
     ("body", "said"),
@@ -155,7 +177,7 @@ def test_only_the_model_of_a_case_that_came_to_an_end_is_heard(
         "pytest_selectivbench.ears.glimpse", lambda *given: asked.append(given) or Gates({}, (), ())
     )
     ears = Ears(folder, SimpleNamespace(of=lambda _: None))
-    ears.remember(replace(job.identity(job.tasks[0]), seed=of), SimpleNamespace(state="state"))
+    ears.remember(replace(job.identity(job.tasks[0]), seed=of), "state")
     for _ in range(2):  # what was heard is forgotten
         ears.hear(job, replace(a_record, status=status))
     assert (len(asked), ears.troubles) == (heard, ())
