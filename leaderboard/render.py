@@ -79,6 +79,7 @@ class Site:
         self.by_entry: dict[str, list[Standing]] = defaultdict(list)
         for standing in ranked:
             self.by_entry[standing.entry.id].append(standing)
+        self.timings = timing_page.by_entry(loaded.timings)
         self.state = digest(
             *(f"{c.path.stem} {c.sha} {c.record.status}" for c in loaded.cases),
             *_bars(ranked),
@@ -137,7 +138,7 @@ class Site:
         for entry, mine in sorted(self.by_entry.items()):
             cases, near = by_entry[entry], alike.get(entry, ())
             places = (repr((s.rank, s.overall, s.gaps)) for s in mine)
-            own = [t.to_json() for t in self.loaded.timings if t.entry == entry]
+            own = [timing.to_json() for timing in self.timings.get(entry, ())]
             inputs = digest(*places, repr(near), *_bars(mine), *(c.sha for c in cases), *own)
             make = _late(self._entry, entry, mine, cases, near)
             self.output.group(f"entry {entry}", inputs, make)
@@ -149,7 +150,7 @@ class Site:
     def _entry(
         self, entry: str, mine: Sequence[Standing], cases: Sequence[Case], near: Near
     ) -> Files:
-        context = pages.entry(mine, cases, self.loaded.timings)
+        context = pages.entry(mine, cases, self.timings.get(entry, ()))
         context["near"] = near
         for row in context["history"]:
             row["stored"] = self.loaded.source(row["source"]) is not None

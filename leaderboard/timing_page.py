@@ -6,7 +6,7 @@ machine tells of its other work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -73,6 +73,14 @@ class Timed:
     growths: tuple[Growth, ...]
 
 
+def by_entry(timings: Iterable[Timing]) -> Mapping[str, Sequence[Timing]]:
+    """Each entry's own, so that nobody looks through those of all others."""
+    found: dict[str, list[Timing]] = {}
+    for timing in timings:
+        found.setdefault(timing.entry, []).append(timing)
+    return found
+
+
 def shown(standing: Standing, timings: Iterable[Timing]) -> tuple[Timing, ...]:
     """Those of a standing's own source, profile and device class: the newest of each workload."""
     about = (standing.entry.id, standing.source, standing.profile, standing.device)
@@ -127,13 +135,14 @@ def _against(speeds: Sequence[Speed], what: str) -> tuple[Line, ...]:
 
 def page(standings: Sequence[Standing], timings: Sequence[Timing]) -> dict[str, Any]:
     """Context of the page of all timings: a part for each profile and device class."""
-    found = [t for s in standings if (t := timed(s, timings)) is not None]
+    own = by_entry(timings)
+    found = [t for s in standings if (t := timed(s, own.get(s.entry.id, ()))) is not None]
     places = dict.fromkeys((t.standing.profile, t.standing.device) for t in found)
     parts = [
         _part([t for t in found if (t.standing.profile, t.standing.device) == place])
         for place in places
     ]
-    used = sum(len(shown(s, timings)) for s in standings)
+    used = sum(len(t.speeds) for t in found)
     return {"here": "timing", "parts": parts, "unused": len(timings) - used}
 
 

@@ -2,9 +2,9 @@
 
 A graph repeats the kernels of one step on the same addresses: gradients, clipping and the optimiser's
 update, without a word of Python. So the batch is copied into buffers that stay, tensors that a module
-replaces later are kept, and whatever Python a module does between steps stays as it was when the step was
-recorded. The recipe is torch's
-("CUDA semantics", whole-network capture); what does the recording is passed in.
+replaces later are kept, and whatever Python a module does between steps stays as it was when the step
+was recorded. The recipe is torch's ("CUDA semantics", whole-network capture); what does the recording is
+passed in.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class GraphedStep:
 
 
 def _first(error: BaseException) -> BaseException:
-    """What went wrong first: torch ends a broken recording with an error of its own, which says so only."""
+    """What went wrong: torch ends a broken recording with an error that says only that it is broken."""
     while error.__context__ is not None:
         error = error.__context__
     return error

@@ -75,8 +75,8 @@ class Trainer:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         rate = config.lr if recorder is None else torch.tensor(config.lr, device=device)
         self.optimiser = adam(self.parameters, rate)
-        self.graph = None if recorder is None else GraphedStep(
-            recorder, self._update, device, self._tensors
+        self.graph = (
+            None if recorder is None else GraphedStep(recorder, self._update, device, self._tensors)
         )
         self.steps_done, self.pieces = 0, 1
         self._losses: list[Tensor] = []

@@ -14,7 +14,7 @@ from selectivbench import atomic
 
 ENDING = ".wandb.json"
 CLAIM = re.compile(r"wandb-[0-9a-f]{32}\.lock")
-"""A mark says which claim it is of, and whoever looks at a claim removes it: no other file can be one."""
+"""A mark names its claim, and a look at a dead one removes it: no other file can be a claim."""
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from leaderboard import timing_page
 from leaderboard.__main__ import main
 from leaderboard.load import load
-from leaderboard.rank import standings
+from leaderboard.rank import Standing, standings
 from leaderboard.render import build
 from leaderboard.store import add
-from leaderboard.timing_page import page, shown, timed
+from leaderboard.timing_page import Timed, page, shown, timed
 from selectivbench.store import TIMINGS
+from selectivbench.times import Timing
 from tests.leaderboard import made
 from tests.leaderboard.made_timings import grown, timing, write
 
@@ -78,6 +82,24 @@ def test_what_is_not_shown_is_counted(records: Path) -> None:
     found = load([write(records, [timing("gone"), timing(source_sha256="ab" * 32, key="ef" * 12)])])
     assert page(standings(found.cases), found.timings)["unused"] == 2
     assert page((), ())["parts"] == []
+
+
+def test_each_timing_is_looked_at_for_its_own_entry_only(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(records, [timing("s4d")])
+    looked: list[str] = []
+
+    def counted(standing: Standing, timings: Sequence[Timing]) -> Timed | None:
+        looked.extend(f"{standing.entry.id} at {t.entry}" for t in timings)
+        return timed(standing, timings)
+
+    monkeypatch.setattr(timing_page, "timed", counted)
+    build([records], tmp_path / "site")
+    assert Counter(looked) == {
+        "lstm at lstm": 2 * 6,
+        "s4d at s4d": 2,
+    }  # its own page, and that of all
 
 
 def test_a_new_timing_changes_the_page_of_its_entry(tmp_path: Path, records: Path) -> None:

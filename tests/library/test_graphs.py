@@ -118,7 +118,7 @@ def test_what_is_said_is_what_went_wrong_first() -> None:
     """As torch does: the recording's end fails too, and hides why."""
 
     class Broken(StandIn):
-        def record(self, do: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        def record(self, do: Callable[[], Tensor]) -> Callable[[], Tensor]:  # noqa: ARG002 - a recorder's
             try:
                 raise ValueError("a look at the host")
             finally:
