@@ -3,8 +3,8 @@
 A graph repeats the kernels of one step on the same addresses: gradients, clipping and the optimiser's
 update, without a word of Python. So the batch is copied into buffers that stay, tensors that a module
 replaces later are kept, and whatever Python a module does between steps stays as it was when the step
-was recorded. The recipe is torch's ("CUDA semantics", whole-network capture); what does the recording is
-passed in.
+was recorded. The recipe is torch's ("CUDA semantics", whole-network capture); what does the recording
+is passed in.
 """
 
 from __future__ import annotations

@@ -135,13 +135,14 @@ def test_a_tensor_that_a_module_replaces_lives_as_long_as_the_graph_that_reads_i
     where: str,
 ) -> None:
     t = trainer(StandIn())
+    layer: Any = t.model.get_submodule("0")
     if where == "buffer":
-        t.model[0].register_buffer("table", torch.zeros(3))
+        layer.register_buffer("table", torch.zeros(3))
     else:
-        t.model[0].table = torch.zeros(3)
-    read = weakref.ref(t.model[0].table)
+        layer.table = torch.zeros(3)
+    read = weakref.ref(layer.table)
     losses(t, BATCHES[: WARM + 1])
-    t.model[0].table = torch.zeros(6)  # in an evaluation of longer sequences
+    layer.table = torch.zeros(6)  # in an evaluation of longer sequences
     assert read() is not None
     assert t.graph is not None
     t.graph.give_up("of another shape")
