@@ -98,6 +98,13 @@ class Standing:
         return tuple(case for cell in self.cells.values() for case in cell.cases)
 
     @property
+    def weighed(self) -> tuple[Case, ...]:
+        """What costs are told of: cases of the tasks that overall is made of, so that nobody pays for
+        more or larger results; all cases where there is none of those."""
+        shared = (self.cells[key].cases for key in overall_keys(self.profile) if key in self.cells)
+        return tuple(case for cases in shared for case in cases) or self.cases
+
+    @property
     def division(self) -> Division:
         """Whole networks and oversize mixers are ranked apart."""
         if self.entry.kind == "model":
@@ -139,11 +146,11 @@ class Standing:
 
     @property
     def parameters(self) -> int | None:
-        return max((c.record.parameters for c in self.cases if c.record.parameters), default=None)
+        return max((c.record.parameters for c in self.weighed if c.record.parameters), default=None)
 
     @property
     def state_size(self) -> int | None:
-        sizes = [c.record.state_size for c in self.cases if c.record.state_size is not None]
+        sizes = [c.record.state_size for c in self.weighed if c.record.state_size is not None]
         return max(sizes, default=None)
 
     @property
@@ -158,7 +165,7 @@ class Standing:
 
     def seconds(self, name: str) -> float | None:
         """Mean over cases of one measured time; None where no case has it."""
-        found = [c.record.seconds[name] for c in self.cases if name in c.record.seconds]
+        found = [c.record.seconds[name] for c in self.weighed if name in c.record.seconds]
         return mean(found).value if found else None
 
     @property
@@ -171,10 +178,15 @@ class Standing:
         """Relative to the yardstick of the same run: ``reference_step`` over ``step``."""
         both = [
             c.record.seconds[f"reference_{name}"] / c.record.seconds[name]
-            for c in self.cases
+            for c in self.weighed
             if c.record.seconds.get(name) and f"reference_{name}" in c.record.seconds
         ]
         return mean(both).value if both else None
+
+
+def overall_keys(profile: str) -> tuple[Key, ...]:
+    """The tasks that overall is a mean of, with their variants in a profile."""
+    return tuple((task, VARIANT.get((profile, task), "base")) for task in OVERALL)
 
 
 def standings(
@@ -240,8 +252,8 @@ def _question(cell: Cell) -> Question:
 def _overall(cells: Mapping[Key, Cell], profile: str) -> Mean | None:
     """Mean over the four tasks; with one of them missing or incomplete there is none."""
     trainings: dict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for task in OVERALL:
-        cell = cells.get((task, VARIANT.get((profile, task), "base")))
+    for task, variant in overall_keys(profile):
+        cell = cells.get((task, variant))
         if cell is None or not cell.complete or not cell.scores:
             return None
         trainings[TRAINING.get(task, task)].append(cell.scores)

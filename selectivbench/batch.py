@@ -92,7 +92,7 @@ class Encoding:
         word. UsageError when there is noise but no seed for each sequence.
         """
         if not self.noise:
-            return self._table()[np.clip(tokens, BLANK, None) + 1]
+            return self._table().take(np.clip(tokens, BLANK, None) + 1, axis=0)
         if len(noise_seeds) != len(tokens):
             raise UsageError(
                 explain("noise seeds", len(noise_seeds), f"{len(tokens)}, one for each sequence")

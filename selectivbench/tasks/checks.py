@@ -31,7 +31,8 @@ class CheckedDataset(Dataset):
 
     @abstractmethod
     def codes(self, split: str, where: NDArray[np.int64], _first: int | None) -> NDArray[np.int64]:
-        """(len(where), N): what two samples must differ in, or the first entries of it."""
+        """(len(where), N): what two samples must differ in, or, of their first elements, something that
+        two equal samples agree in."""
 
     @cached_property
     def disjoint(self) -> bool:

@@ -241,6 +241,15 @@ def test_without_a_bar_nothing_is_passed(statuses: Sequence[str], wanted: str) -
     assert ranked(records)["lstm"].cells["selective_copy-v1", "base"].verdict == wanted
 
 
+def test_costs_are_told_of_the_tasks_that_all_entries_share() -> None:
+    large = {"parameters": 80_000, "state_size": 500, "seconds": {"fit": 900.0}}
+    more = made.record("lstm", "memorization-v1", 1, 0.5, variant="amb20", **large)
+    standing = ranked([*made.suite("lstm", 0.9), more])["lstm"]
+    assert (standing.parameters, standing.state_size, standing.seconds("fit")) == (57_000, 96, 30.5)
+    alone = ranked([more])["lstm"]
+    assert (alone.parameters, alone.state_size, alone.seconds("fit")) == (80_000, 500, 900.0)
+
+
 def test_speed_is_relative_to_the_reference_of_the_same_run() -> None:
     timed = made.record(seconds={"step": 0.2, "reference_step": 0.3, "predict": 0.1})
     standing = ranked([timed])["lstm"]
