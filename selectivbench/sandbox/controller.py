@@ -136,14 +136,14 @@ class Child:
     def state(self) -> State:
         """The trained state, for another child to predict with."""
         self._send("save")
-        return _state(self._answer("state", self._largest_state))
+        return self._state()
 
     def peek(self) -> State | None:
         """The trained state, for a look; None where it cannot be had, which is no failure."""
         self._send("peek", {"most": self._largest_state})
         frame = self._answer("state", self._largest_state)
         with suppress(ProtocolError):
-            return _state(frame)
+            return State.sent(frame.arrays.get("state"))
         return None
 
     def load(self, state: State) -> None:
@@ -156,11 +156,14 @@ class Child:
 
     def checkpoint(self) -> State:
         """Model, optimiser, generators and the number of steps done."""
-        return _state(self._answer("state", self._largest_state))
+        return self._state()
 
     def resume(self, checkpoint: State) -> None:
         """Let a child that has just been built go on from a checkpoint."""
         self._send("resume", state=checkpoint.raw)
+
+    def _state(self) -> State:
+        return State.sent(self._answer("state", self._largest_state).arrays.get("state"))
 
     @property
     def _largest_state(self) -> int:
@@ -244,13 +247,6 @@ class Child:
 
     def _send(self, kind: str, meta: Mapping[str, Any] | None = None, **arrays: Any) -> None:
         self._process.channel.send(kind, meta, self._deadline, **arrays)
-
-
-def _state(frame: Frame) -> State:
-    raw = frame.arrays.get("state")
-    if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
-        raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
-    return State.read(raw)
 
 
 def _built(meta: Mapping[str, Any]) -> Built:

@@ -45,6 +45,13 @@ class State:
     numbers: int
 
     @classmethod
+    def sent(cls, raw: NDArray[Any] | None) -> State:
+        """From a frame of a child; ProtocolError where it is no row of bytes, or not what it says."""
+        if raw is None or raw.dtype != np.uint8 or raw.ndim != 1:
+            raise ProtocolError(explain("state", type(raw).__name__, "one row of bytes"))
+        return cls.read(raw)
+
+    @classmethod
     def read(cls, raw: NDArray[np.uint8]) -> State:
         """Count what a child sent; ProtocolError where it is not what it says."""
         try:
