@@ -20,9 +20,9 @@ def placed(
     """The device as one worker has it: workers go round the GPUs, and share the memory of each.
 
     Where there are several, the worker's own is named in ``environ``, for its children; a list that is
-    there already is the choice that workers go round.
+    there already is the choice that workers go round, and an empty one hides every GPU.
     """
-    if workerinput is None or device.kind != "cuda":
+    if workerinput is None or device.kind != "cuda" or environ.get(VISIBLE) == "":
         return device
     given = [name for name in environ.get(VISIBLE, "").split(",") if name]
     names = given or [str(number) for number in range(max(1, gpus))]

@@ -36,13 +36,15 @@ class Recorder(Protocol):
 class CudaRecorder:
     """torch's own graphs."""
 
+    def __init__(self) -> None:
+        self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
     def aside(self, do: Callable[[], Tensor]) -> Tensor:
         """On a side stream, as torch asks for the steps before a recording."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
+        self._side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._side):
             result = do()
-        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.current_stream().wait_stream(self._side)
         return result
 
     def record(self, do: Callable[[], Tensor]) -> Callable[[], Tensor]:

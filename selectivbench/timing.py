@@ -85,6 +85,7 @@ class TimingJob:
             device=self.device.kind,
             threads=1,
             folder="",
+            sharers=self.device.sharers,
         )
 
 

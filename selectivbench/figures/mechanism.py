@@ -128,7 +128,7 @@ def _over_time(ax: Axes, gate: Gate, kinds: NDArray[np.integer], names: Sequence
         where = kinds == kind
         style = {**mark(int(kind)), "linestyle": "none"}
         ax.plot(steps[where], values[where], label=names[kind], **style)
-    ax.set_title(gate.name)
+    ax.set_title(gate.name, parse_math=False)
     ax.set_xlim(-1, len(kinds))
     ax.tick_params(axis="x", labelbottom=False, length=0)
 
@@ -158,7 +158,7 @@ def draw_distributions(
                 style = mark(kind)
                 dash, colour = style["linestyle"], style["color"]
                 ax.stairs(density, gate.edges, label=names[kind], linestyle=dash, color=colour)
-            ax.set_title(gate.name)
+            ax.set_title(gate.name, parse_math=False)
             ax.set_ylim(bottom=0)
             ax.set_yticks([])
             ax.grid(visible=False)
@@ -190,7 +190,7 @@ def draw_heat(title: str, gates: Sequence[Gate], names: Sequence[str], look: Loo
             ordered = gate.means[there][:, np.argsort(gate.means[there[0]])]
             image = ax.imshow(ordered, aspect="auto", cmap="cividis", interpolation="nearest")
             ax.set_yticks(range(len(there)), [names[k] for k in there])
-            ax.set_title(gate.name)
+            ax.set_title(gate.name, parse_math=False)
             ax.grid(visible=False)
             figure.colorbar(image, ax=ax, pad=0.02)
         axes[-1].set_xlabel("channel (sorted)")
@@ -250,7 +250,7 @@ def draw_ranges(title: str, signals: Sequence[Mapping[str, Any]], look: Look) ->
                 ax.plot(median, place, "o", color=COLOURS[0], markerfacecolor="white")
             ax.set_yticks(range(len(kinds)), list(kinds))
             ax.set_ylim(len(kinds) - 0.5, -0.5)
-            ax.set_title(_layer(signal))
+            ax.set_title(_layer(signal), parse_math=False)
         finish(figure, title, {}, look)
     rows = tuple(
         (_layer(signal), kind, summary["steps"], *summary["quantiles"])

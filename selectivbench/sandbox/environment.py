@@ -29,6 +29,8 @@ def environment() -> dict[str, str]:
     fixed = {
         "OMP_WAIT_POLICY": "PASSIVE",
         "GLIBC_TUNABLES": ALLOCATOR,
+        # The driver's tools and /proc count GPUs in this order; CUDA itself puts the fastest first.
+        "CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
         "NUMBA_THREADING_LAYER": "workqueue",
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,6 @@ class Gates:
         try:
             arrays = dict(np.load(io.BytesIO(path.read_bytes()), allow_pickle=False))
             kinds, symbols = (tuple(map(str, arrays.pop(name))) for name in (KINDS, SYMBOLS))
-        except (OSError, EOFError, ValueError, KeyError, BadZipFile):
+        except (OSError, EOFError, ValueError, TypeError, KeyError, BadZipFile, zlib.error):
             return None
         return cls(arrays, kinds, symbols)

@@ -296,6 +296,16 @@ def test_the_ranges_of_a_probe_in_a_record_are_drawn_kind_by_kind(look: Look) ->
     assert labels == ["symbol", "filler", "query"]
 
 
+def test_a_signals_name_is_no_formula(tmp_path: Path) -> None:
+    arrays = {
+        name.replace("Δ", r"$\foo$"): array
+        for name, array in probe_arrays(20, attention=False).items()
+    }
+    for name, drawn in draw_probe("t", arrays, KIND_NAMES, ("~", "0", "1", "2"), Look()).items():
+        drawn.save(tmp_path, name, ["svg"])
+    assert len(list(tmp_path.glob("*.svg"))) == 3
+
+
 def test_the_gates_are_drawn_over_the_sequence_that_is_written_below() -> None:
     arrays = probe_arrays(20, attention=False)
     found = draw_probe("t", arrays, KIND_NAMES, ("~", "0", "1", "2"), Look())

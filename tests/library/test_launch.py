@@ -305,6 +305,7 @@ def test_an_environment_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None
     got = environment()
     assert "secret" not in got.values()
     assert got["CUDA_VISIBLE_DEVICES"] == "1"
+    assert got["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert got["PATH"] == os.environ["PATH"]
     assert (got["OMP_NUM_THREADS"], got["OMP_WAIT_POLICY"]) == ("1", "PASSIVE")
     assert got["NUMBA_THREADING_LAYER"] == "workqueue"

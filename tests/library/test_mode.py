@@ -20,6 +20,7 @@ from selectivbench.runner import run
 from selectivbench.sandbox.launch import InProcess
 from selectivbench.submission import load
 from selectivbench.tasks import get_task
+from selectivbench.timing import TimingJob
 from selectivbench.tracking import NullTracker
 from selectivbench.validity import Examination
 
@@ -87,6 +88,8 @@ def test_the_order_carries_the_mode_and_who_shares_the_gpu() -> None:
     order = order_of(shared, {task: shared.dataset(task)})
     assert (order.mode, order.sharers) == (Mode("bf16", True), 4)
     assert type(order).from_meta(order.to_meta()) == order
+    timed = TimingJob(shared.submission, shared.profile, shared.device, "train", 64)
+    assert timed.order("", "", "mixer").sharers == 4
 
 
 def test_validity_is_looked_at_in_float32() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import signal
@@ -179,7 +180,8 @@ def test_gates_survive_their_file_and_another_file_is_none(tmp_path: Path, gates
     assert (back.kinds, back.symbols) == (gates.kinds, gates.symbols)
     assert set(back.arrays) == set(gates.arrays)
     np.testing.assert_array_equal(back.arrays["0/Δ/trace"], gates.arrays["0/Δ/trace"])
-    for other in (b"", b"PK\x03\x04 torn", path.read_bytes()[:400]):
+    np.save(plain := io.BytesIO(), np.zeros(3))
+    for other in (b"", b"PK\x03\x04 torn", path.read_bytes()[:400], plain.getvalue()):
         path.write_bytes(other)
         assert Gates.read(path) is None
 
