@@ -54,7 +54,7 @@ def test_every_published_layer_starts_on_every_published_task(
 @pytest.mark.full
 @pytest.mark.parametrize("task", [t.name for t in TASKS if t.variants.get("paper")])
 def test_a_rehearsal_of_two_steps_ends_at_full_size(launchers: Launchers, task: str) -> None:
-    """As ``--selectiv-profile=paper --selectiv-steps=2``; takes minutes and up to 17 GB, which is where a
+    """As ``--selectiv-profile=paper --selectiv-steps=2``; takes minutes and up to 17 GB, where a
     machine of 24 GB draws its limit."""
     asked = get_task(task)
     trained = get_task(asked.trains_on)
