@@ -82,6 +82,7 @@ def test_a_dead_worker_and_a_dead_node_lose_no_cell(cluster: Any, tmp_path: Path
 
     def kill_the_node() -> None:
         until(lambda: len(workers_in(witness)) > 2)
+        time.sleep(0.4)  # a nap has just ended: now the node is in the middle of the next
         cluster.remove_node(node, allow_graceful=False)
 
     killer = threading.Thread(target=kill_the_node)
