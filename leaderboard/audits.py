@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from leaderboard.plain import read_plain
 from selectivbench.audited import Audited, Gap
 from selectivbench.errors import RecordError, UsageError, explain
 
@@ -17,11 +18,7 @@ Question = tuple[str, ...]
 
 def read_audit(path: Path) -> Audited:
     """One audit file; RecordError says why it cannot be used."""
-    if path.is_symlink() or not path.is_file():
-        raise RecordError("a link or no plain file; copy the audit itself.")
-    if (size := path.stat().st_size) > LARGEST_FILE:
-        raise RecordError(explain("file size", size, f"{LARGEST_FILE} bytes or less"))
-    return Audited.from_json(path.read_text(encoding="utf-8"))
+    return Audited.from_json(read_plain(path, "audit", LARGEST_FILE).decode("utf-8"))
 
 
 def take_in(path: Path, results: Path) -> int:

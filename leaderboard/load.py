@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from leaderboard.audits import AUDITS, read_audit
+from leaderboard.plain import read_plain
 from leaderboard.timings import read_timing
 from leaderboard.validate import check, clip
 from selectivbench.anatomy import Anatomy, merged
 from selectivbench.audited import Audited
 from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import Point, Record
-from selectivbench.store import TIMINGS
+from selectivbench.store import SESSION, TIMINGS
 from selectivbench.thresholds import Bar, bar_for, steps_to_bar
 from selectivbench.times import Timing
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results"
 SOURCES = "sources"
 MANIFEST = "manifest.json"
-BESIDE = ("session", "validity", AUDITS, TIMINGS)
+BESIDE = (SESSION, "validity", AUDITS, TIMINGS)
 """Folders beside the records whose files are none."""
 LARGEST_FILE = 4 * 2**20
 
@@ -154,11 +155,7 @@ def _expected(manifest: Path) -> dict[str, str]:
 
 def read(path: Path) -> Case:
     """One record file, checked; RecordError says why it cannot be used."""
-    if path.is_symlink() or not path.is_file():
-        raise RecordError("a link or no plain file; copy the record itself.")
-    if (size := path.stat().st_size) > LARGEST_FILE:
-        raise RecordError(explain("file size", size, f"{LARGEST_FILE} bytes or less"))
-    data = path.read_bytes()
+    data = read_plain(path, "record", LARGEST_FILE)
     text = data.decode("utf-8")
     record = Record.from_json(text)
     check(record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from leaderboard.plain import read_plain
 from leaderboard.validate import (
     DIGEST,
     LARGEST,
@@ -29,11 +30,7 @@ SHORTEST = 1e-12
 
 def read_timing(path: Path) -> Timing:
     """One timing file, checked; RecordError says why it cannot be used."""
-    if path.is_symlink() or not path.is_file():
-        raise RecordError("a link or no plain file; copy the timing itself.")
-    if (size := path.stat().st_size) > LARGEST_FILE:
-        raise RecordError(explain("file size", size, f"{LARGEST_FILE} bytes or less"))
-    timing = Timing.from_json(path.read_text(encoding="utf-8"))
+    timing = Timing.from_json(read_plain(path, "timing", LARGEST_FILE).decode("utf-8"))
     _check(timing)
     if path.stem != timing.stem:
         raise RecordError(explain("file name", clip(path.name), f"{timing.stem}.json"))

@@ -25,7 +25,7 @@ from selectivbench.machine import gpu_count, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.saved import FOLDER
-from selectivbench.store import RecordStore
+from selectivbench.store import SESSION, RecordStore
 from selectivbench.times import Timing
 from selectivbench.tracking.marks import Mirrored
 
@@ -68,7 +68,7 @@ class ActivePlugin:
             launchers = Launchers(plan.device.kind, isolation)
             models = Models(settings.out / FOLDER, settings.save, settings.from_saved)
             tracking = trackings(settings.out, settings.wandb)
-            ears = Ears(settings.out / "session", launchers) if settings.wandb else None
+            ears = Ears(settings.out / SESSION, launchers) if settings.wandb else None
             config.stash[LAB] = Lab(store, launchers, settings.gate, tracking, models, ears)
         return cls(settings, plan, isolation, only, worker=workerinput is not None)
 
@@ -194,7 +194,7 @@ class ActivePlugin:
 
     def _runs(self, here: Path) -> list[str]:
         """Where the W&B runs of this session are."""
-        session = self.settings.out / "session"
+        session = self.settings.out / SESSION
         stems = {row.stem for row in self.rows.values()}
         made = [m for stem in sorted(stems) if (m := Mirrored.since(session, stem, self.began))]
         return summary.runs(made, here)

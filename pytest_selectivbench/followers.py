@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_selectivbench.progress import Progress
 from selectivbench.errors import UsageError, explain
+from selectivbench.store import SESSION
 from selectivbench.tracking import Tracking
 from selectivbench.tracking.events import Events
 from selectivbench.tracking.mirror import Wandb
@@ -16,7 +17,7 @@ from selectivbench.tracking.together import Together
 
 def trackings(out: Path, project: str) -> Together:
     """All of them, for records that go to ``out``; no project, no W&B."""
-    session = out / "session"
+    session = out / SESSION
     members: list[Tracking] = [Progress.on(sys.__stdout__), Events(session)]
     if project:
         spec = find_spec("wandb")

@@ -19,7 +19,7 @@ from selectivbench import runner
 from selectivbench.record import Finding, Point, Record, Tracker
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.saved import SavedModels
-from selectivbench.store import TIMINGS, Found, RecordStore
+from selectivbench.store import SESSION, TIMINGS, Found, RecordStore
 from selectivbench.tasks import Task
 from selectivbench.times import Timing
 from selectivbench.timing import TimingJob, time_layers
@@ -178,4 +178,4 @@ def timing_path(out: Path, stem: str) -> Path:
 
 def manifest_path(out: Path) -> Path:
     """The list of what a run was to give."""
-    return out / "session" / "manifest.json"
+    return out / SESSION / "manifest.json"

@@ -23,7 +23,7 @@ from selectivbench.sandbox.launch import Launcher
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.saved import FOLDER, SavedModels
 from selectivbench.sizes import Size
-from selectivbench.store import RecordStore
+from selectivbench.store import SESSION, RecordStore
 from selectivbench.submission import load
 from selectivbench.tasks import Task, get_task
 from selectivbench.tasks.plans import variant_of
@@ -33,8 +33,6 @@ from selectivbench.tracking.together import Given, Together
 
 CHECKPOINTS = "checkpoints"
 """Beside the records of a folder: trainings that go on, or were interrupted."""
-SESSION = "session"
-"""Beside the records too: the events of trainings."""
 
 
 @dataclass(frozen=True)

@@ -173,8 +173,8 @@ def _draft(job: Job, launcher: Launcher) -> Record:
 def _trained(draft: Record, job: Job, child: Child, curve: tuple[Point, ...]) -> Record:
     """With what a fit leaves behind."""
     stopped = curve[-1].step if curve[-1].step < job.plan.budget.steps else None
-    said = {"pieces": child.pieces, "graphs": child.graphs}
-    return replace(draft, curve=curve, stopped_at=stopped, **said)  # type: ignore[arg-type]
+    said = replace(draft, pieces=child.pieces, graphs=child.graphs)
+    return replace(said, curve=curve, stopped_at=stopped)
 
 
 def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> Record:
@@ -187,7 +187,7 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
             peak = max(0, child.exit.peak_memory - baseline)
         if child.exit.cpu is not None:
             seconds = {**seconds, "cpu": round(child.exit.cpu, 3)}
-            draft = _kept_busy(draft, child)
+            draft = _kept_busy(draft, child.exit.cpu, child.lived)
     return replace(
         draft,
         seconds=seconds,
@@ -199,13 +199,12 @@ def _measured(draft: Record, child: Child | None, seconds: dict[str, float]) -> 
     )
 
 
-def _kept_busy(draft: Record, child: Child) -> Record:
+def _kept_busy(draft: Record, busy: float, lived: float) -> Record:
     """On a CPU the process tells how busy it kept it; on a GPU that was seen from outside."""
-    assert child.exit is not None, "it was ended"
     device, _ = machine.used(draft.identity.device_class)
-    if device.kind != "cpu" or child.exit.cpu is None or not child.lived:
+    if device.kind != "cpu" or not lived:
         return draft
-    return replace(draft, utilisation=round(child.exit.cpu / child.lived, 4))
+    return replace(draft, utilisation=round(busy / lived, 4))
 
 
 def _finished(

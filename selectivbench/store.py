@@ -21,8 +21,8 @@ from selectivbench.errors import RecordError, UsageError, explain
 from selectivbench.record import REUSED, Finding, Identity, Record, digest
 from selectivbench.thresholds import judge
 
-TIMINGS = "timings"
-"""The folder beside the records for what was timed."""
+SESSION, TIMINGS = "session", "timings"
+"""Folders beside the records: the events of trainings, and what was timed."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class RecordStore:
     def __init__(self, folder: Path, fresh_after: float = 0.0) -> None:
         self.folder, self.fresh_after = folder, fresh_after
         try:
-            for name in ("sources", "locks", "session", "validity"):
+            for name in ("sources", "locks", SESSION, "validity"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
             probe, name = tempfile.mkstemp(dir=folder)
             os.close(probe)

@@ -12,6 +12,7 @@ from typing import TextIO
 
 from selectivbench.errors import UsageError, explain
 from selectivbench.sparkline import sparkline
+from selectivbench.store import SESSION
 from selectivbench.tracking.reading import Followed, read
 
 HEAD = ("training", "state", "step", "loss", "", "accuracy", "took", "left")
@@ -26,7 +27,7 @@ def watch(records: Path, stream: TextIO, once: bool = False) -> str:
 
     Where ``stream`` is no terminal, or with ``once``, that is all.
     """
-    session = records / "session"
+    session = records / SESSION
     if not session.is_dir():
         remedy = "pass what --selectiv-out was given"
         raise UsageError(explain("records folder", str(records), "one that a run has made", remedy))

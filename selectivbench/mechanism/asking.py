@@ -78,10 +78,8 @@ def drawn(found: Probe, folder: Path) -> list[Path]:
 def perform(asked: Asked) -> str:
     """Probe, write what was asked to be written, and give the table."""
     job = job_of(asked)
-    if asked.record:
-        _record(
-            asked.record, job
-        )  # what does not belong together is said before anything is trained
+    if asked.record:  # what does not belong together is said before anything is trained
+        _record(asked.record, job)
     launchers = Launchers(job.device.kind, levels.resolve(asked.isolate))
     try:
         launcher = launchers.of(job.submission.imports)

@@ -17,12 +17,12 @@ import pytest
 from selectivbench import custom
 from selectivbench.checkpoints import Checkpoints
 from selectivbench.cli import main
-from selectivbench.custom import CHECKPOINTS, SESSION, Place, Training, run_training
+from selectivbench.custom import CHECKPOINTS, Place, Training, run_training
 from selectivbench.errors import UsageError
 from selectivbench.machine import resolve
 from selectivbench.record import Record
 from selectivbench.saved import FOLDER
-from selectivbench.store import RecordStore
+from selectivbench.store import SESSION, RecordStore
 from selectivbench.tracking.lines import Lines
 
 SOURCE = """
