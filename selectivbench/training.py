@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from selectivbench.backbone import check_logits
 from selectivbench.batch import IGNORE
 from selectivbench.errors import SubmissionError, explain
-from selectivbench.graphs import GraphedStep, Recorder
+from selectivbench.graphs import GraphedStep, Recorder, give_memory_back
+from selectivbench.tensors import tensors_in
 
 
 @dataclass(frozen=True)
@@ -167,10 +168,8 @@ class Trainer:
             torch.cuda.set_rng_state(tensors["generator.cuda"])
 
     def _tensors(self) -> list[Tensor]:
-        """Parameters, buffers, and what modules keep as plain attributes."""
-        plain = (value for module in self.model.modules() for value in vars(module).values())
-        kept = (value for value in plain if isinstance(value, Tensor))
-        return [*self.model.parameters(), *self.model.buffers(), *kept]
+        """Parameters, buffers, and what modules keep in plain attributes, lists and the like."""
+        return [held for module in self.model.modules() for held in tensors_in(vars(module))]
 
     def _set_rate(self, rate: float) -> None:
         for group in self.optimiser.param_groups:
@@ -213,7 +212,7 @@ class Trainer:
                 self.graph.give_up("a batch was split to fit the memory")
             self.optimiser.zero_grad(set_to_none=True)
             if self.device != "cpu":
-                torch.cuda.empty_cache()
+                give_memory_back()
 
     def _in_pieces(self, inputs: NDArray[np.float32], targets: NDArray[np.int32]) -> Tensor:
         """Each piece counts by its scored steps, so that the sum is the gradient of the whole."""

@@ -6,7 +6,7 @@ It is one layer that is timed, without the backbone around it; a whole ``Model``
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from selectivbench.backbone import Backbone
 from selectivbench.errors import SubmissionError
+from selectivbench.tensors import tensors_in
 from selectivbench.training import adam
 
 What: TypeAlias = Literal["train", "forward", "decode"]
@@ -182,22 +183,3 @@ def _cached(layer: nn.Module, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
     cache = Cache() if cache is None else cache
     y, *_ = layer(x, past_key_values=cache, use_cache=True)
     return y, cache
-
-
-def tensors_in(state: Any, seen: set[int] | None = None) -> Iterator[Tensor]:
-    """Every tensor that a state holds, in containers and in plain objects, but not in modules."""
-    seen = set() if seen is None else seen
-    if id(state) in seen or isinstance(state, nn.Module | type):
-        return
-    seen.add(id(state))
-    if isinstance(state, Tensor):
-        yield state
-        return
-    if isinstance(state, dict):
-        inner = list(state.values())
-    elif isinstance(state, list | tuple | set):
-        inner = list(state)
-    else:
-        inner = list(getattr(state, "__dict__", {}).values())
-    for part in inner:
-        yield from tensors_in(part, seen)

@@ -14,7 +14,6 @@ from selectivbench.workload import (
     CannotDecode,
     Load,
     decoder_of,
-    tensors_in,
     timed_layer,
     workload,
 )
@@ -136,13 +135,3 @@ def test_a_decoder_that_raises_says_what() -> None:
     layer.step = broken  # type: ignore[method-assign]
     with pytest.raises(CannotDecode, match="raised KeyError"):
         decoder_of(layer, load("decode"), "cpu")
-
-
-def test_a_state_is_counted_through_its_containers_and_not_through_modules() -> None:
-    class Cache:
-        def __init__(self) -> None:
-            self.layers = [{"state": (torch.zeros(2), torch.zeros(3))}]
-            self.owner, self.me = nn.Linear(9, 9), self
-
-    assert sorted(t.numel() for t in tensors_in(Cache())) == [2, 3]
-    assert list(tensors_in(None)) == []
