@@ -53,6 +53,11 @@ def adam(parameters: list[nn.Parameter], lr: float | Tensor) -> torch.optim.Adam
     return torch.optim.Adam(parameters, lr=lr, fused=fused, capturable=recorded)
 
 
+def autocast(device: str, precision: str | None) -> AbstractContextManager[object]:
+    """Matrix products in bfloat16 where the precision says so; losses stay float32."""
+    return nullcontext() if precision is None else torch.autocast(device, torch.bfloat16)
+
+
 class Trainer:
     """A model with its optimiser; steps through batches and predicts.
 
@@ -235,10 +240,7 @@ class Trainer:
             return F.cross_entropy(logits, wanted, ignore_index=IGNORE)
 
     def _autocast(self) -> AbstractContextManager[object]:
-        """Matrix products in bfloat16 where the precision says so; losses stay float32."""
-        if self.config.precision is None:
-            return nullcontext()
-        return torch.autocast(self.device, torch.bfloat16)
+        return autocast(self.device, self.config.precision)
 
     def _logits(self, x: Tensor) -> Tensor:
         x = x.to(self.device, self.dtype, non_blocking=True)
