@@ -17,8 +17,9 @@ def placed(
 ) -> Device:
     """The device as one worker has it: workers go round the GPUs, and share the memory of each.
 
-    Where there are several, the worker's own is named in ``environ``, for its children, and gives its
-    name to the device; a list that is there already is the choice that workers go round, and an empty one hides every GPU.
+    Where there are several, the worker's own is named in ``environ``, for its children, and the device
+    has its name; a list that is there already is the choice that workers go round, and an empty one
+    hides every GPU.
     """
     if workerinput is None or device.kind != "cuda" or environ.get(VISIBLE) == "":
         return device
