@@ -37,7 +37,8 @@ class Budget:
     lr is the default that a submission's TRAIN may replace; deadline is in seconds for the whole fit.
     validations: how often, evenly spread, the validation split is predicted for the learning curve.
     samples: training samples that are used, the first ones; None for all.
-    held_out: samples of each other split that are used, the first ones; None for all.
+    held_out: samples of each other split that are used, the first ones, and in a cut budget fewer of
+    those longer than training's; None for all.
     """
 
     steps: int

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +18,8 @@ from selectivbench.backbone import check_logits
 from selectivbench.batch import IGNORE
 from selectivbench.errors import SubmissionError, explain
 from selectivbench.graphs import GraphedStep, Recorder
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Trainer:
         self.graph = (
             None if recorder is None else GraphedStep(recorder, self._update, device, self._tensors)
         )
-        self.steps_done, self.pieces = 0, 1
+        self.steps_done, self.pieces, self._exam_pieces = 0, 1, 1
         self._losses: list[Tensor] = []
 
     def step(self, inputs: NDArray[np.float32], targets: NDArray[np.int32]) -> None:
@@ -103,7 +106,21 @@ class Trainer:
         return mean
 
     def predict(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits (B, T, n_classes) float32 of inputs (B, T, n_inputs), in evaluation mode."""
+        """Logits (B, T, n_classes) float32 of inputs (B, T, n_inputs), in evaluation mode.
+
+        Where memory does not suffice the batch is done in pieces, now and from now on.
+        """
+
+        def answered(pieces: int) -> list[NDArray[np.float32]]:
+            return [self.predict_at_once(part) for part in np.array_split(inputs, pieces)]
+
+        rows = len(inputs)
+        parts, pieces = self._within_memory(answered, min(self._exam_pieces, rows), rows)
+        self._exam_pieces = max(self._exam_pieces, pieces)  # the last batch of a split is short
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def predict_at_once(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The same in one pass of the model, whatever memory that takes: for who listens to it."""
         self.model.eval()
         # Not inference_mode: a tensor that a module caches under it would break training after it.
         with torch.no_grad(), self._autocast():
@@ -201,25 +218,39 @@ class Trainer:
 
         Where memory does not suffice the batch is done in twice as many pieces, now and from now on.
         """
+
+        def added(pieces: int) -> Tensor:
+            self.optimiser.zero_grad(set_to_none=True)  # what failed may have left some
+            return self._in_pieces(inputs, targets, pieces)
+
+        loss, pieces = self._within_memory(added, self.pieces, len(inputs))
+        if pieces > self.pieces and self.graph is not None:
+            self.graph.give_up("a batch was split to fit the memory")
+        self.pieces = pieces
+        return loss
+
+    def _within_memory(
+        self, do: Callable[[int], Result], pieces: int, most: int
+    ) -> tuple[Result, int]:
+        """What ``do`` gives for so many pieces, and how many: twice as many while memory is short."""
         while True:
             try:
-                return self._in_pieces(inputs, targets)
+                return do(pieces), pieces
             except RuntimeError as error:  # torch.OutOfMemoryError is one
-                if not out_of_memory(error) or self.pieces >= len(inputs):
+                if not out_of_memory(error) or pieces >= most:
                     raise
             # Out of the handler, whose traceback would hold what was computed so far.
-            self.pieces = min(2 * self.pieces, len(inputs))
-            if self.graph is not None:
-                self.graph.give_up("a batch was split to fit the memory")
-            self.optimiser.zero_grad(set_to_none=True)
+            pieces = min(2 * pieces, most)
             if self.device != "cpu":
                 torch.cuda.empty_cache()
 
-    def _in_pieces(self, inputs: NDArray[np.float32], targets: NDArray[np.int32]) -> Tensor:
+    def _in_pieces(
+        self, inputs: NDArray[np.float32], targets: NDArray[np.int32], pieces: int
+    ) -> Tensor:
         """Each piece counts by its scored steps, so that the sum is the gradient of the whole."""
         scored = np.count_nonzero(targets != IGNORE)
         total = torch.zeros((), device=self.device)
-        for rows in np.array_split(np.arange(len(inputs)), self.pieces):
+        for rows in np.array_split(np.arange(len(inputs)), pieces):
             piece = slice(rows[0], rows[-1] + 1)
             if not (count := np.count_nonzero(targets[piece] != IGNORE)):
                 continue  # the mean over no steps is no number

@@ -185,7 +185,7 @@ class Session:
     def _probe(self, frame: Frame) -> None:
         from selectivbench.probes.listening import listen
 
-        forward = partial(self.trainer.predict, self._inputs(frame))
+        forward = partial(self.trainer.predict_at_once, self._inputs(frame))
         signals, logits = listen(self.trainer.model, forward, self.own_probe)
         meta, arrays = packed(signals)
         self.channel.send("signals", meta, math.inf, logits=logits, **arrays)
@@ -198,7 +198,7 @@ class Session:
         gates = {
             key: torch.tensor(frame.arrays[f"g{i}"]) for i, key in enumerate(frame.meta["gates"])
         }
-        forward = partial(self.trainer.predict, self._inputs(frame))
+        forward = partial(self.trainer.predict_at_once, self._inputs(frame))
         self.channel.send("logits", logits=steer(self.trainer.model, forward, gates))
 
     def _begin_workload(self, frame: Frame) -> None:

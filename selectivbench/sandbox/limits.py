@@ -82,8 +82,9 @@ def limit(device: str, tasks: int) -> None:
         resource.RLIMIT_MSGQUEUE: 0,
     }
     if device == "cpu":
-        held = _field(Path("/proc/self/status"), "VmSize") or 0
-        wanted[resource.RLIMIT_AS] = held + memory_allowance()
+        # Counted from what is resident, though it limits all that is mapped: so an allocation fails
+        # (and torch goes on in smaller pieces) before a warden sees too much and kills.
+        wanted[resource.RLIMIT_AS] = resident("self") + memory_allowance()
     for what, most in wanted.items():
         hard = resource.getrlimit(what)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
