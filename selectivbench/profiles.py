@@ -182,7 +182,7 @@ _PAPER_COPY = Plan(
     _square(48, 2, 3), Budget(2_048, 128, 3e-3, 100, validations=32, deadline=86_400)
 )
 
-_LITE_MINUTES = {"selective_copy": 0.7, "noisy_gaps": 0.9, "distractors": 0.3, "memorization": 0.4}
+_LITE_MINUTES = {"selective_copy": 0.7, "noisy_gaps": 0.8, "distractors": 0.3, "memorization": 0.4}
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {

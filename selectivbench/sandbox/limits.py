@@ -82,13 +82,22 @@ def limit(device: str, tasks: int) -> None:
         resource.RLIMIT_MSGQUEUE: 0,
     }
     if device == "cpu":
-        # Counted from what is resident, though it limits all that is mapped: so an allocation fails
-        # (and torch goes on in smaller pieces) before a warden sees too much and kills.
-        wanted[resource.RLIMIT_AS] = resident("self") + memory_allowance()
+        wanted[resource.RLIMIT_AS] = _address_space(memory_allowance())
     for what, most in wanted.items():
         hard = resource.getrlimit(what)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (most, most))
+
+
+def _address_space(allowance: int) -> int:
+    """Bytes that may be mapped in all.
+
+    Counted from what is resident, so that an allocation fails (and torch goes on in smaller pieces)
+    before a warden sees too much and kills. Yet a torch built for CUDA maps gigabytes of libraries
+    that a CPU never touches: whatever is mapped, half the allowance is left.
+    """
+    mapped = _field(Path("/proc/self/status"), "VmSize") or 0
+    return max(resident("self") + allowance, mapped + allowance // 2)
 
 
 def tasks_allowed(own_user: bool) -> int:

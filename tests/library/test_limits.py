@@ -38,3 +38,22 @@ def test_a_child_hears_that_memory_is_out_before_it_is_killed_for_it() -> None:
     command = [sys.executable, "-c", FULL]
     done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=120)
     assert done.stdout.split() == ["7", "was", "left", "alone", "True"]
+
+
+LIBRARIES = """
+import mmap
+from selectivbench.sandbox import limits
+
+GIB = 1 << 30
+limits.memory_allowance = lambda: GIB
+mapped = mmap.mmap(-1, 4 * GIB, prot=mmap.PROT_READ)
+limits.limit("cpu", limits.tasks_allowed(own_user=False))
+print(len(bytes(GIB // 4)))
+"""
+
+
+def test_libraries_that_nobody_touches_leave_room() -> None:
+    """A torch built for CUDA maps more than a small machine has."""
+    command = [sys.executable, "-c", LIBRARIES]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=120)
+    assert int(done.stdout) == 1 << 28
