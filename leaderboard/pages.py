@@ -13,7 +13,7 @@ from typing import Any
 from leaderboard import anatomy_figures, timing_page
 from leaderboard.figures import of_entry
 from leaderboard.load import Case
-from leaderboard.rank import OVERALL, Cell, Key, Standing
+from leaderboard.rank import OVERALL, Cell, Key, Standing, overall_keys
 from leaderboard.task_figures import of_task
 from leaderboard.view import HERE, key_label, key_order, level, task_title
 from selectivbench.machine import used
@@ -67,6 +67,7 @@ def index(standings: Sequence[Standing]) -> Context:
     tags = sorted({tag for s in standings for tag in s.entry.tags})
     profiles = list(dict.fromkeys(s.profile for s in standings))
     devices = sorted({s.device for s in standings})
+    profile = "lite" if "lite" in profiles else (profiles or [""])[0]
     return {
         "groups": _groups(standings, keys),
         "columns": _columns(keys),
@@ -76,7 +77,8 @@ def index(standings: Sequence[Standing]) -> Context:
             ("device", "Device", devices),
             ("family", "Family", tags),
         ],
-        "default_profile": "lite" if "lite" in profiles else (profiles or [""])[0],
+        "default_profile": profile,
+        "counted": [key_label(key) for key in overall_keys(profile)],
     }
 
 

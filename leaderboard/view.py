@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from leaderboard.rank import OVERALL, Cell, Key
+from leaderboard.rank import OVERALL, Cell, Key, overall_keys
 from selectivbench.metrics import z_score
 
 HERE = Path(__file__).parent
@@ -144,11 +144,13 @@ def task_label(cell: Cell) -> str:
     return key_label((cell.task, cell.variant))
 
 
-def key_order(key: Key) -> tuple[int, str, int, str]:
-    """The overall tasks first, then the known ones, then the rest; amb8 before amb12."""
+def key_order(key: Key) -> tuple[int, str, bool, int, str]:
+    """The overall tasks first, then the known ones, then the rest; of one task the variant that lite
+    counts, then by number (amb8 before amb12).
+    """
     task, variant = key
     place = TASK_ORDER.index(task) if task in TASK_ORDER else len(TASK_ORDER)
-    return place, task, number_in(variant) or 0, variant
+    return place, task, key not in overall_keys("lite"), number_in(variant) or 0, variant
 
 
 def number_in(text: str) -> int | None:

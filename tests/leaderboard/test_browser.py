@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from leaderboard.load import load
-from leaderboard.rank import TRAINING
+from leaderboard.rank import TRAINING, overall_keys
 from leaderboard.render import build
 from leaderboard.view import key_label
 from selectivbench import stats
@@ -297,7 +297,8 @@ def overall_interval(scores: dict[str, list[tuple[float, float]]]) -> tuple[floa
     """Of the difference over all tasks with three seeds; gaps and noisy gaps share a training."""
     differences = {label: [a - b for a, b in pairs] for label, pairs in scores.items()}
     one_training = ("noisy_gaps-v2", "gap_extrapolation-v2")
-    shared = [differences.pop(key_label((task, "base"))) for task in one_training]
+    counted = dict(overall_keys("lite"))
+    shared = [differences.pop(key_label((task, counted[task]))) for task in one_training]
     parts = [stats.mean([sum(pair) / 2 for pair in zip(*shared, strict=True)])]
     parts += [stats.mean(values) for values in differences.values()]
     whole = stats.mean_of_means(parts, [2] + [1] * len(differences))
@@ -333,6 +334,8 @@ def test_the_names_of_shared_trainings_reach_the_page(visit: Open) -> None:
     shared = page.evaluate(
         "JSON.parse(document.getElementById('scores').textContent).groups[0].training"
     )
+    variants = dict(overall_keys("lite"))
     for task, training in TRAINING.items():
-        assert shared[f"{task}/base"] == shared[f"{training}/base"] == f"{training}/base"
+        one, other = f"{task}/{variants[task]}", f"{training}/{variants[training]}"
+        assert shared[one] == shared[other] == other
     assert len(set(shared.values())) == len(shared) - len(TRAINING)
