@@ -28,7 +28,7 @@ class NoisyGaps(Task):
 
     Scored at the longest gap throughout, as published: it separates better than gaps as in training.
     Lite's variant ``long`` has gaps of 1 to 14 and fewer elements, in sequences as long: a model that
-    counts steps instead of symbols falls behind further, and alike on every grammar.
+    counts steps instead of symbols falls further behind.
 
     Drawn (``.`` blank; noise is not shown; the target is held through the gap):
 
@@ -40,7 +40,7 @@ class NoisyGaps(Task):
     """
 
     id = "noisy_gaps-v2"
-    summary = "keep the hidden state through noisy gaps of 1 to 10 blanks"
+    summary = "keep the hidden state through noisy gaps of random length"
     variants = {"smoke": ("base",), "lite": ("long", "base"), "paper": ("base",)}
 
     def dataset(self, profile: str, variant: str, seed: int) -> Dataset:
