@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ class SplitKind:
 
 
 SPLITS = (
-    SplitKind("gaps", "test-gap", "gap length", "training has gaps of 1 to 10"),
+    SplitKind("gaps", "test-gap", "gap length", "training has gaps of 1 to 10, long of 1 to 14"),
     SplitKind("lengths", "test-", "sequence length", "training is at the shortest or below"),
 )
 
@@ -113,7 +113,8 @@ def of_entry(standing: Standing) -> list[Chart]:
     stem = f"charts/{standing.entry.id}-{standing.profile}-{standing.device}"
     own = f"{standing.profile}-{standing.device}"
     found = [_seeds(cells, stem, own), _curves(cells, stem, own)]
-    found += [_splits(cells, stem, own, kind) for kind in SPLITS]
+    for variant, same in by_variant(cells).items():
+        found += [_splits(same, stem, own, kind, variant) for kind in SPLITS]
     found.append(_ambiguity(cells, stem, own))
     return [chart for chart in found if chart is not None]
 
@@ -177,18 +178,34 @@ def _steps(curve: Sequence[Point], told: bool) -> tuple[tuple[float, float], ...
     return tuple((float(p.step), p.accuracy) for p in curve if p.accuracy is not None)
 
 
-def _splits(cells: Sequence[Cell], stem: str, own: str, kind: SplitKind) -> Chart | None:
+def by_variant(cells: Iterable[Cell]) -> Mapping[str, Sequence[Cell]]:
+    """Cells whose data differ by variant are different trainings: no line joins them."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.variant, []).append(cell)
+    return found
+
+
+def suffix(variant: str, mark: str = "-") -> str:
+    """What a variant adds to a name; ``base`` goes without saying."""
+    return "" if variant == "base" else f"{mark}{variant}"
+
+
+def _splits(
+    cells: Sequence[Cell], stem: str, own: str, kind: SplitKind, variant: str
+) -> Chart | None:
     """Accuracy against the number in the names of the splits, floor and ceiling beside it."""
     table = [row for cell in cells for row in split_rows(cell, kind)]
     if len({row[1] for row in table}) < 2:
         return None
+    title = f"Accuracy against {kind.axis}{suffix(variant, ', ')}"
     return Chart(
-        f"{kind.id}-{own}",
-        f"Accuracy against {kind.axis}",
+        f"{kind.id}-{own}{suffix(variant)}",
+        title,
         kind.note,
-        f"{stem}-{kind.id}",
+        f"{stem}-{kind.id}{suffix(variant)}",
         panels(
-            f"Accuracy against {kind.axis}",
+            title,
             [Panel("", _levelled(table))],
             Axes(kind.axis, "accuracy", log=True),
         ),

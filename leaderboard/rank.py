@@ -23,7 +23,13 @@ from selectivbench.thresholds import Bar, bar_for
 OVERALL = ("selective_copy-v1", "noisy_gaps-v2", "distractors-v1", "gap_extrapolation-v2")
 TRAINING: Mapping[str, str] = MappingProxyType({"gap_extrapolation-v2": "noisy_gaps-v2"})
 """Tasks that evaluate another task's training: their seeds are not independent of its seeds."""
-VARIANT: Mapping[tuple[str, str], str] = MappingProxyType({("lite", "distractors-v1"): "dense"})
+VARIANT: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("lite", "noisy_gaps-v2"): "long",
+        ("lite", "gap_extrapolation-v2"): "long",
+        ("lite", "distractors-v1"): "dense",
+    }
+)
 """The variant that counts, by profile and task, where it is not ``base``."""
 SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {"smoke": (1,), "lite": (1, 2, 3), "paper": (1, 2, 3, 4)}

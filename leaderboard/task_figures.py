@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leaderboard.charts import COLOURS, Axes, Line, Panel, Strip, panels, strips
-from leaderboard.figures import SPLITS, Chart, ambiguity_rows, means, split_rows
+from leaderboard.figures import SPLITS, Chart, ambiguity_rows, means, split_rows, suffix
 from leaderboard.rank import Cell, Standing
 from leaderboard.view import key_order, level
 
@@ -21,20 +21,29 @@ def of_task(name: str, profile: str, rows: Rows, windows: Windows) -> list[Chart
     """Difficulty curves where the task has them, then every entry's seeds for each variant."""
     stem = f"charts/{name}-{profile}"
     found: list[Chart] = []
-    for kind in SPLITS:
-        table = [(s.entry.name, *row[1:]) for s, c in rows for row in split_rows(c, kind)]
-        found += _difficulty(table, kind.id, Axes(kind.axis, "accuracy", log=True), stem, {})
+    groups = {
+        variant: [(s, c) for s, c in rows if c.variant == variant]
+        for variant in sorted({c.variant for _, c in rows}, key=lambda v: key_order((name, v)))
+    }
+    for variant, mine in groups.items():
+        for kind in SPLITS:
+            table = [(s.entry.name, *row[1:]) for s, c in mine for row in split_rows(c, kind)]
+            axes = Axes(kind.axis, "accuracy", log=True)
+            found += _difficulty(table, kind.id, axes, stem, {}, variant)
     table = [(s.entry.name, *row[1:]) for s, c in rows for row in ambiguity_rows(c)]
     found += _difficulty(table, "ambiguity", Axes("ambiguity", "accuracy"), stem, windows)
-    variants = {cell.variant for _, cell in rows}
-    for variant in sorted(variants, key=lambda v: key_order((name, v))):
-        mine = [(s, cell) for s, cell in rows if cell.variant == variant]
+    for variant, mine in groups.items():
         found += _seeds(variant, mine, stem, windows.get(variant, ()))
     return found
 
 
 def _difficulty(
-    table: Sequence[tuple[Any, ...]], kind: str, axes: Axes, stem: str, windows: Windows
+    table: Sequence[tuple[Any, ...]],
+    kind: str,
+    axes: Axes,
+    stem: str,
+    windows: Windows,
+    variant: str = "base",
 ) -> list[Chart]:
     """Every entry's accuracy against one number, if there are two of them."""
     if len({row[1] for row in table}) < 2:
@@ -46,14 +55,15 @@ def _difficulty(
     lines.sort(key=lambda line: (-sum(y for _, y in line.points) / len(line.points), line.name))
     levels = [*_window_lines(windows), *_level_lines(table)]
     shown = [*lines[:COLOURS], *levels, *lines[COLOURS:]]
-    label = f"Accuracy of every entry against {axes.x}"
+    named = suffix(variant, ", ")
+    label = f"Accuracy of every entry against {axes.x}{named}"
     note = "the best six are named; a hover or the CSV names all"
     return [
         Chart(
-            f"{kind}-{stem.rpartition('-')[2]}",
-            f"Accuracy against {axes.x}",
+            f"{kind}-{stem.rpartition('-')[2]}{suffix(variant)}",
+            f"Accuracy against {axes.x}{named}",
             note,
-            f"{stem}-{kind}",
+            f"{stem}-{kind}{suffix(variant)}",
             panels(label, [Panel("", tuple(shown))], axes),
             ("entry", axes.x.replace(" ", "_"), "accuracy", "floor", "ceiling"),
             tuple(table),
@@ -89,7 +99,7 @@ def _seeds(variant: str, rows: Rows, stem: str, windows: Sequence[float]) -> lis
     found.sort(key=lambda strip: (-strip.mean, strip.name))
     if not found:
         return []
-    named = "" if variant == "base" else f" {variant}"
+    named = suffix(variant, " ")
     refs = tuple((f"{k}", value) for k, value in enumerate(windows, start=1) if k > 1)
     note = "numbered lines: what knowing the last 2, 3, … symbols reaches" if refs else ""
     levels = tuple((r.name, s, v, r.floor, r.ceiling, r.bar) for r in found for s, v in r.seeds)

@@ -21,7 +21,7 @@ from pytest_selectivbench.lab import Lab, Models, manifest_path, timing_path
 from pytest_selectivbench.results import Row, lines, row_of
 from pytest_selectivbench.sharing import placed
 from pytest_selectivbench.timings import PROPERTY as TIMED
-from selectivbench.machine import gpu_count, versions
+from selectivbench.machine import gpus_of, versions
 from selectivbench.sandbox.launchers import Launchers
 from selectivbench.sandbox.levels import Isolation, resolve
 from selectivbench.saved import FOLDER
@@ -62,7 +62,7 @@ class ActivePlugin:
         workerinput = getattr(config, "workerinput", None)
         own = f"{os.getpid()}-{time.time_ns()}"
         config.option.selectiv_run = workerinput["selectiv_run"] if workerinput else own
-        plan = replace(plan, device=placed(plan.device, workerinput, gpu_count(), os.environ))
+        plan = replace(plan, device=placed(plan.device, workerinput, gpus_of(), os.environ))
         if not config.option.collectonly:
             store = RecordStore(settings.out, time.time() if settings.rerun else 0.0)
             launchers = Launchers(plan.device.kind, isolation)
@@ -199,6 +199,10 @@ class ActivePlugin:
         made = [m for stem in sorted(stems) if (m := Mirrored.since(session, stem, self.began))]
         return summary.runs(made, here)
 
+    def _stem(self, nodeid: str, expected: str) -> str:
+        """Of a case's record: a worker with another model of GPU than expected has one of its own."""
+        return self.rows[nodeid].stem if nodeid in self.rows else expected
+
     def _missing(self, run: pytest.Session | pytest.Config) -> list[str]:
         """Expected cases that gave no record, where the run was not cut short on purpose."""
         config = run.config if isinstance(run, pytest.Session) else run
@@ -209,7 +213,7 @@ class ActivePlugin:
         return [
             nodeid
             for nodeid, stem in expected.items()
-            if not (self.settings.out / f"{stem}.json").is_file()
+            if not (self.settings.out / f"{self._stem(nodeid, stem)}.json").is_file()
         ]
 
 

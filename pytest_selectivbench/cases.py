@@ -81,9 +81,10 @@ class Plan:
 
     def timings(self, submission: Submission) -> Iterator[TimingJob]:
         """Each workload at each length, where timing was asked for."""
+        mode = Mode(self.mode.precision)  # a layer's own step is timed without a graph around it
         for what in WHAT if self.timing else ():
             for length in self.profile.timing.lengths:
-                yield TimingJob(submission, self.profile, self.device, what, length)
+                yield TimingJob(submission, self.profile, self.device, what, length, mode)
 
     def job(self, submission: Submission, task: Task, variant: str, seed: int) -> Job:
         """The training behind a case, with every task that is evaluated on it."""

@@ -33,11 +33,10 @@ class Ears:
         """Keep what the gates of a model do, where its case came to an end and there are any."""
         model, self._model = self._model, None
         identity = job.identity(job.tasks[0])
-        path = Gates.path(self._session, identity.stem)
         try:
-            path.unlink(missing_ok=True)  # of an earlier training
             if model is not None and model[0] == identity and record.status in REUSED:
                 launcher = self._launchers.of(job.submission.imports)
+                path = Gates.path(self._session, identity.stem)
                 glimpse(job, launcher, model[1]).write(path)
         except Exception as error:
             if NOTHING_TO_HEAR not in str(error):

@@ -23,6 +23,7 @@ from selectivbench.store import SESSION, TIMINGS, Found, RecordStore
 from selectivbench.tasks import Task
 from selectivbench.times import Timing
 from selectivbench.timing import TimingJob, time_layers
+from selectivbench.tracking.gates import Gates
 from selectivbench.tracking.together import Together
 from selectivbench.validity import Examination
 
@@ -63,6 +64,8 @@ class Lab:
             records = self._made(job, tracker, timer)
             self.store.write_source(job.submission.sha256, job.submission.source)
             kept = tuple(self.store.write(record) for record in records)
+            # Those of an earlier model: a later run would show them as this one's.
+            Gates.path(self.store.folder / SESSION, kept[0].identity.stem).unlink(missing_ok=True)
             if self.ears is not None:
                 self.ears.hear(job, kept[0])
             for record in kept:

@@ -24,8 +24,8 @@ from selectivbench.dialogue import LARGEST_BATCH, batch_order, evenly
 from selectivbench.machine import Device
 from selectivbench.profiles import get_profile
 from selectivbench.runner import Job, order_of
+from selectivbench.sandbox.child import factory_of, spec_of
 from selectivbench.sandbox.child import load as load_module
-from selectivbench.sandbox.child import spec_of
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.preload import preload
 from selectivbench.submission import load
@@ -91,8 +91,7 @@ def _predict(model: nn.Module, inputs: Sequence[Tensor]) -> None:
 
 
 def _model(order: Order) -> nn.Module:
-    module = load_module(order)
-    factory = module.Mixer if order.kind == "mixer" else module.Model
+    factory = factory_of(load_module(order), order.kind)
     return build(order.kind, factory, spec_of(order), order.size)
 
 

@@ -32,6 +32,8 @@ REPORTS = 20
 """Points of a learning curve, besides those of its validations."""
 LOGITS_AT_ONCE = 1 << 23
 """Floats in one answer of a child, so that long tests do not fill the controller's memory."""
+STEPS_AT_ONCE = 1 << 17
+"""Steps of sequences in one question to a child: a model of paper's width holds some 30 kB for each."""
 LARGEST_BATCH = 256
 
 
@@ -227,7 +229,7 @@ class Exam:
 
 
 def _exam(data: Dataset, split: str) -> Exam:
-    chunks = list(_chunks(data.sizes[split], _rows(data)))
+    chunks = list(_chunks(data.sizes[split], rows_at_once(data)))
     batches = tuple(data.batch(split, chunk) for chunk in chunks)
     needs_exact = data.metric == "negative_kl"
     exact = tuple(data.reference(split, chunk) for chunk in chunks) if needs_exact else ()
@@ -248,14 +250,14 @@ def _anatomy(data: Dataset, split: str, marks: Marks) -> Anatomy | None:
     return None if described is None else dissect(described, marks.guesses, data.class_names)
 
 
-def _rows(data: Dataset) -> int:
+def rows_at_once(data: Dataset) -> int:
     """Sequences that are asked for at once."""
-    rows = LOGITS_AT_ONCE // (data.max_length * data.n_classes)
+    rows = min(LOGITS_AT_ONCE // data.n_classes, STEPS_AT_ONCE) // data.max_length
     return min(max(1, rows), LARGEST_BATCH)
 
 
 def _first_chunk(data: Dataset) -> NDArray[np.int64]:
-    return np.arange(min(_rows(data), data.sizes["validation"]))
+    return np.arange(min(rows_at_once(data), data.sizes["validation"]))
 
 
 def _chunks(size: int, rows: int) -> Iterator[NDArray[np.int64]]:

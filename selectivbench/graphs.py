@@ -9,7 +9,9 @@ is passed in.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import torch
@@ -31,6 +33,9 @@ class Recorder(Protocol):
 
         The replay gives the same tensor each time.
         """
+
+    def forget(self) -> None:
+        """Free what a recording that failed has left."""
 
 
 class CudaRecorder:
@@ -59,6 +64,20 @@ class CudaRecorder:
             return result
 
         return replay
+
+    def forget(self) -> None:
+        """Whoever raised may have left a cycle that holds the graph, and with it torch's own state."""
+        gc.collect()
+        give_memory_back()
+
+
+def give_memory_back() -> None:
+    """Let the device have what torch keeps for later; there is no harm where it cannot.
+
+    After a recording that failed, some versions of torch take it for underway, and assert.
+    """
+    with suppress(RuntimeError):
+        torch.cuda.empty_cache()
 
 
 class GraphedStep:
@@ -120,12 +139,16 @@ class GraphedStep:
             # An evaluation may make a longer table of positions: the graph still reads the old one.
             self._kept = self._held()
         except Exception as error:  # a submission's code, or torch: whatever cannot be recorded
-            first = _first(error)
-            self.give_up(f"{type(first).__name__}: {first}")
+            why = _cause(error)
+        else:
+            return
+        # Out of the handler, whose traceback would hold the graph and the memory that it has taken.
+        self.give_up(why)
+        self._recorder.forget()
 
 
-def _first(error: BaseException) -> BaseException:
-    """What went wrong: torch ends a broken recording with an error that says only that it is broken."""
+def _cause(error: BaseException) -> str:
+    """What went wrong first: torch ends a broken recording by saying no more than that it is broken."""
     while error.__context__ is not None:
         error = error.__context__
-    return error
+    return f"{type(error).__name__}: {error}"

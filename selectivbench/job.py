@@ -57,7 +57,10 @@ class Job:
         """The data of one of the tasks."""
         data = task.dataset(self.profile.name, self.variant, self.seed)
         held_out = self.plan.budget.held_out
-        return data if held_out is None else Shortened(data, held_out)
+        if held_out is None:
+            return data
+        rehearsal = self.custom is None  # else a number of one's own, to be taken as it is
+        return Shortened(data, held_out, even=rehearsal)
 
     @property
     def budget(self) -> dict[str, Any]:

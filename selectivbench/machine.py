@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +14,7 @@ from selectivbench.errors import UsageError, explain
 
 PACKAGES = ("selectivbench", "torch", "flash-linear-attention", "triton", "numba", "numpy")
 GPUS = Path("/proc/driver/nvidia/gpus")
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 BF16, GRAPHS = "bf16", "graphs"
 """What a device class says after its device."""
 
@@ -79,27 +80,56 @@ def used(device_class: str) -> tuple[Device, Mode]:
     return device, mode
 
 
-def resolve(asked: str, gpus: Path = GPUS) -> Device:
-    """The device of ``auto``, ``cpu`` or ``cuda``; auto is a GPU where driver and torch have one."""
+@dataclass(frozen=True)
+class Gpu:
+    """As the driver has it: name of the model, without spaces, and the id that is this one's alone."""
+
+    name: str
+    uuid: str
+
+
+def resolve(asked: str, gpus: Path = GPUS, environ: Mapping[str, str] | None = None) -> Device:
+    """The device of ``auto``, ``cpu`` or ``cuda``; auto is a GPU where driver and torch have one.
+
+    Where there are several it is the first that ``CUDA_VISIBLE_DEVICES`` of ``environ`` (default: of
+    this process) leaves.
+    """
     if asked not in ("auto", "cpu", "cuda"):
         raise UsageError(explain("device", asked, "auto, cpu or cuda"))
-    names = _gpu_names(gpus) if asked != "cpu" else []
-    if "+cpu" in versions()["torch"]:
-        names = []
-    if names:
-        return Device("cuda", names[0])
+    found = () if asked == "cpu" or "+cpu" in versions()["torch"] else gpus_of(gpus)
+    name = first_name(found, os.environ if environ is None else environ)
+    if name is not None:
+        return Device("cuda", name)
     if asked == "cuda":
-        raise UsageError(
-            explain(
-                "device", asked, "cpu on this machine", "no GPU driver, or torch is a CPU build"
-            )
-        )
+        why = f"no GPU driver, a CPU build of torch, or {VISIBLE} hides all"
+        raise UsageError(explain("device", asked, "cpu on this machine", why))
     return Device("cpu", "cpu")
 
 
-def gpu_count(gpus: Path = GPUS) -> int:
-    """GPUs that the driver shows."""
-    return len(_gpu_names(gpus))
+def gpus_of(folder: Path = GPUS) -> tuple[Gpu, ...]:
+    """The GPUs that the driver shows, in the order of the bus, by which children count them too."""
+    texts = [path.read_text() for path in sorted(folder.glob("*/information"))]
+    facts = [dict(re.findall(r"(.+?):\s*(.*)", text)) for text in texts]
+    return tuple(
+        # The name becomes part of links.
+        Gpu(re.sub(r"[^A-Za-z0-9_.]+", "-", fact.get("Model", "GPU")), fact.get("GPU UUID", ""))
+        for fact in facts
+    )
+
+
+def first_name(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> str | None:
+    """The name of the first GPU that a process may use; None where it may use none.
+
+    A part of a GPU has an id of its own (``MIG-…``), which does not tell whose it is: the first's name.
+    """
+    if not gpus or VISIBLE not in environ:
+        return gpus[0].name if gpus else None
+    first = environ[VISIBLE].split(",")[0].strip()
+    if first.isdecimal():
+        return gpus[int(first)].name if int(first) < len(gpus) else None
+    if first.startswith("GPU-"):
+        return next((gpu.name for gpu in gpus if gpu.uuid.startswith(first)), None)
+    return gpus[0].name if first.startswith("MIG-") else None
 
 
 def versions() -> Mapping[str, str]:
@@ -129,13 +159,3 @@ def _processor(cpuinfo: Path) -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or "unknown"
-
-
-def _gpu_names(gpus: Path) -> list[str]:
-    lines = [
-        line
-        for info in sorted(gpus.glob("*/information"))
-        for line in info.read_text().splitlines()
-    ]
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
-    return [re.sub(r"[^A-Za-z0-9_.]+", "-", model) for model in models]  # it becomes part of links

@@ -37,7 +37,8 @@ class Budget:
     lr is the default that a submission's TRAIN may replace; deadline is in seconds for the whole fit.
     validations: how often, evenly spread, the validation split is predicted for the learning curve.
     samples: training samples that are used, the first ones; None for all.
-    held_out: samples of each other split that are used, the first ones; None for all.
+    held_out: samples of each other split that are used, the first ones, and in a cut budget fewer of
+    those longer than training's; None for all.
     """
 
     steps: int
@@ -181,7 +182,7 @@ _PAPER_COPY = Plan(
     _square(48, 2, 3), Budget(2_048, 128, 3e-3, 100, validations=32, deadline=86_400)
 )
 
-_LITE_MINUTES = {"selective_copy": 0.7, "noisy_gaps": 0.9, "distractors": 0.3, "memorization": 0.4}
+_LITE_MINUTES = {"selective_copy": 0.7, "noisy_gaps": 0.8, "distractors": 0.3, "memorization": 0.4}
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {

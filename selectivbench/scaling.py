@@ -19,6 +19,7 @@ from selectivbench.backbone import ModelSpec, build
 from selectivbench.machine import Device
 from selectivbench.profiles import ModelSize, get_profile
 from selectivbench.runner import Job, order_of
+from selectivbench.sandbox.child import factory_of
 from selectivbench.sandbox.child import load as load_module
 from selectivbench.sandbox.orders import Order
 from selectivbench.sandbox.preload import preload
@@ -53,8 +54,7 @@ def seconds(order: Order, sizes: Sizes) -> float:
     d, heads = sizes.width, sizes.width // 16
     size = ModelSize(d, sizes.layers, heads, block_budget=12 * d * d)
     spec = ModelSpec(d, sizes.layers, 0, sizes.length, heads, INPUTS, sizes.classes)
-    module = load_module(order)
-    factory = module.Mixer if order.kind == "mixer" else module.Model
+    factory = factory_of(load_module(order), order.kind)
     config = TrainConfig(100, 1e-3, 1, 1.0)
     trainer = Trainer(build(order.kind, factory, spec, size), config, sizes.classes, "cpu")
     rng = np.random.default_rng(0)

@@ -49,6 +49,7 @@ class TimingJob:
     device: machine.Device
     what: str
     length: int
+    mode: machine.Mode = machine.PLAIN
 
     @property
     def batch(self) -> int:
@@ -56,11 +57,16 @@ class TimingJob:
         return self.profile.timing.batch(self.what, self.length)
 
     @property
+    def device_class(self) -> str:
+        """What times are compared within."""
+        return self.mode.device_class(self.device)
+
+    @property
     def key(self) -> str:
         """24 hex digits of everything that could change the time, the machine apart."""
         facts = {"source": self.submission.sha256, "what": self.what, "length": self.length}
         facts |= {"size": asdict(self.profile.default_plan.model), "batch": self.batch}
-        facts |= {"device": self.device.name, "versions": dict(machine.versions())}
+        facts |= {"device": self.device_class, "versions": dict(machine.versions())}
         return digest(facts)
 
     @property
@@ -110,7 +116,7 @@ def time_layers(job: TimingJob, launcher: Launcher) -> Timing:
         entry=source.id,
         source_sha256=source.sha256,
         profile=job.profile.name,
-        device_class=job.device.name,
+        device_class=job.device_class,
         what=job.what,
         length=job.length,
         batch=job.batch,
@@ -132,6 +138,7 @@ class _Timed:
         child.enter("timing", DEADLINE)
         width = SYMBOLS if kind == "model" else job.profile.default_plan.model.d_model
         load = {"what": job.what, "length": job.length, "batch": job.batch, "width": width}
+        load["precision"] = job.mode.precision
         cannot = child.begin_workload(load)
         if cannot:
             raise CannotTime(f"{job.submission.id} cannot {job.what}: {cannot}.")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +17,10 @@ from torch import Tensor, nn
 from selectivbench.backbone import check_logits
 from selectivbench.batch import IGNORE
 from selectivbench.errors import SubmissionError, explain
-from selectivbench.graphs import GraphedStep, Recorder
+from selectivbench.graphs import GraphedStep, Recorder, give_memory_back
+from selectivbench.tensors import tensors_in
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,11 @@ def adam(parameters: list[nn.Parameter], lr: float | Tensor) -> torch.optim.Adam
     return torch.optim.Adam(parameters, lr=lr, fused=fused, capturable=recorded)
 
 
+def autocast(device: str, precision: str | None) -> AbstractContextManager[object]:
+    """Matrix products in bfloat16 where the precision says so; losses stay float32."""
+    return nullcontext() if precision is None else torch.autocast(device, torch.bfloat16)
+
+
 class Trainer:
     """A model with its optimiser; steps through batches and predicts.
 
@@ -78,7 +87,7 @@ class Trainer:
         self.graph = (
             None if recorder is None else GraphedStep(recorder, self._update, device, self._tensors)
         )
-        self.steps_done, self.pieces = 0, 1
+        self.steps_done, self.pieces, self._exam_pieces = 0, 1, 1
         self._losses: list[Tensor] = []
 
     def step(self, inputs: NDArray[np.float32], targets: NDArray[np.int32]) -> None:
@@ -103,7 +112,21 @@ class Trainer:
         return mean
 
     def predict(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits (B, T, n_classes) float32 of inputs (B, T, n_inputs), in evaluation mode."""
+        """Logits (B, T, n_classes) float32 of inputs (B, T, n_inputs), in evaluation mode.
+
+        Where memory does not suffice the batch is done in pieces, now and from now on.
+        """
+
+        def answered(pieces: int) -> list[NDArray[np.float32]]:
+            return [self.predict_at_once(part) for part in np.array_split(inputs, pieces)]
+
+        rows = len(inputs)
+        parts, pieces = self._within_memory(answered, min(self._exam_pieces, rows), rows)
+        self._exam_pieces = max(self._exam_pieces, pieces)  # the last batch of a split is short
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def predict_at_once(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The same in one pass of the model, whatever memory that takes: for who listens to it."""
         self.model.eval()
         # Not inference_mode: a tensor that a module caches under it would break training after it.
         with torch.no_grad(), self._autocast():
@@ -167,10 +190,8 @@ class Trainer:
             torch.cuda.set_rng_state(tensors["generator.cuda"])
 
     def _tensors(self) -> list[Tensor]:
-        """Parameters, buffers, and what modules keep as plain attributes."""
-        plain = (value for module in self.model.modules() for value in vars(module).values())
-        kept = (value for value in plain if isinstance(value, Tensor))
-        return [*self.model.parameters(), *self.model.buffers(), *kept]
+        """Parameters, buffers, and what modules keep in plain attributes, lists and the like."""
+        return [held for module in self.model.modules() for held in tensors_in(vars(module))]
 
     def _set_rate(self, rate: float) -> None:
         for group in self.optimiser.param_groups:
@@ -201,25 +222,39 @@ class Trainer:
 
         Where memory does not suffice the batch is done in twice as many pieces, now and from now on.
         """
+
+        def added(pieces: int) -> Tensor:
+            self.optimiser.zero_grad(set_to_none=True)  # what failed may have left some
+            return self._in_pieces(inputs, targets, pieces)
+
+        loss, pieces = self._within_memory(added, self.pieces, len(inputs))
+        if pieces > self.pieces and self.graph is not None:
+            self.graph.give_up("a batch was split to fit the memory")
+        self.pieces = pieces
+        return loss
+
+    def _within_memory(
+        self, do: Callable[[int], Result], pieces: int, most: int
+    ) -> tuple[Result, int]:
+        """What ``do`` gives for so many pieces, and how many: twice as many while memory is short."""
         while True:
             try:
-                return self._in_pieces(inputs, targets)
+                return do(pieces), pieces
             except RuntimeError as error:  # torch.OutOfMemoryError is one
-                if not out_of_memory(error) or self.pieces >= len(inputs):
+                if not out_of_memory(error) or pieces >= most:
                     raise
             # Out of the handler, whose traceback would hold what was computed so far.
-            self.pieces = min(2 * self.pieces, len(inputs))
-            if self.graph is not None:
-                self.graph.give_up("a batch was split to fit the memory")
-            self.optimiser.zero_grad(set_to_none=True)
+            pieces = min(2 * pieces, most)
             if self.device != "cpu":
-                torch.cuda.empty_cache()
+                give_memory_back()
 
-    def _in_pieces(self, inputs: NDArray[np.float32], targets: NDArray[np.int32]) -> Tensor:
+    def _in_pieces(
+        self, inputs: NDArray[np.float32], targets: NDArray[np.int32], pieces: int
+    ) -> Tensor:
         """Each piece counts by its scored steps, so that the sum is the gradient of the whole."""
         scored = np.count_nonzero(targets != IGNORE)
         total = torch.zeros((), device=self.device)
-        for rows in np.array_split(np.arange(len(inputs)), self.pieces):
+        for rows in np.array_split(np.arange(len(inputs)), pieces):
             piece = slice(rows[0], rows[-1] + 1)
             if not (count := np.count_nonzero(targets[piece] != IGNORE)):
                 continue  # the mean over no steps is no number
@@ -236,10 +271,7 @@ class Trainer:
             return F.cross_entropy(logits, wanted, ignore_index=IGNORE)
 
     def _autocast(self) -> AbstractContextManager[object]:
-        """Matrix products in bfloat16 where the precision says so; losses stay float32."""
-        if self.config.precision is None:
-            return nullcontext()
-        return torch.autocast(self.device, torch.bfloat16)
+        return autocast(self.device, self.config.precision)
 
     def _logits(self, x: Tensor) -> Tensor:
         x = x.to(self.device, self.dtype, non_blocking=True)

@@ -6,7 +6,7 @@ It is one layer that is timed, without the backbone around it; a whole ``Model``
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -15,14 +15,16 @@ from torch import Tensor, nn
 
 from selectivbench.backbone import Backbone
 from selectivbench.errors import SubmissionError
-from selectivbench.training import adam
+from selectivbench.tensors import tensors_in
+from selectivbench.training import adam, autocast
 
 What: TypeAlias = Literal["train", "forward", "decode"]
 Decoder: TypeAlias = Callable[[Tensor, Any], tuple[Tensor, Any]]
 """(B, n, width) and the state so far (None: the beginning) to the next n outputs and the state."""
 
-PROOF_STEPS, PROOF_TOLERANCE = 12, 1e-3
-"""A decoder must give what the forward pass gives; relative to the largest output."""
+PROOF_STEPS, PROOF_TOLERANCE, ROUGH = 12, 1e-3, 5e-2
+"""A decoder must give what the forward pass gives; relative to the largest output. Rough: in bfloat16,
+of which a number has eight bits."""
 
 
 class CannotDecode(SubmissionError):
@@ -31,12 +33,19 @@ class CannotDecode(SubmissionError):
 
 @dataclass(frozen=True)
 class Load:
-    """``batch`` sequences of ``length`` steps, ``width`` numbers each."""
+    """``batch`` sequences of ``length`` steps, ``width`` numbers each; ``precision`` as in training."""
 
     what: What
     length: int
     batch: int
     width: int
+    precision: str | None = None
+
+    def output(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """What a layer gives, out of the tuple that some wrap it in."""
+        with autocast(x.device.type, self.precision):
+            y = layer(x)
+        return y[0] if isinstance(y, tuple) else y  # type: ignore[no-any-return]
 
     def inputs(self, device: str, batch: int | None = None, length: int | None = None) -> Tensor:
         """(B, T, width) normal numbers, the same at each call."""
@@ -78,7 +87,7 @@ class TrainingStep:
     state_bytes = None
 
     def __init__(self, layer: nn.Module, load: Load, device: str) -> None:
-        self._layer = layer.train()
+        self._layer, self._load = layer.train(), load
         self._inputs = load.inputs(device).requires_grad_()
         self._parameters = [p for p in layer.parameters() if p.requires_grad]
         self._optimiser = adam(self._parameters, lr=0.0) if self._parameters else None
@@ -88,7 +97,8 @@ class TrainingStep:
 
     def run(self) -> None:
         self._inputs.grad = None
-        output(self._layer, self._inputs).square().mean().backward()  # type: ignore[no-untyped-call]
+        y = self._load.output(self._layer, self._inputs)
+        y.float().square().mean().backward()  # type: ignore[no-untyped-call]
         if self._optimiser is not None:
             nn.utils.clip_grad_norm_(self._parameters, 1.0)
             self._optimiser.step()
@@ -101,14 +111,14 @@ class Forward:
     state_bytes = None
 
     def __init__(self, layer: nn.Module, load: Load, device: str) -> None:
-        self._layer, self._inputs = layer.eval(), load.inputs(device)
+        self._layer, self._load, self._inputs = layer.eval(), load, load.inputs(device)
 
     def refill(self, repeats: int) -> None:
         """Every pass begins the same."""
 
     @torch.no_grad()
     def run(self) -> None:
-        output(self._layer, self._inputs)
+        self._load.output(self._layer, self._inputs)
 
 
 class Decoding:
@@ -134,20 +144,19 @@ class Decoding:
         return sum(sizes.values()) // self._batch
 
 
-def output(layer: nn.Module, x: Tensor) -> Tensor:
-    """What a layer gives, out of the tuple that some wrap it in."""
-    y = layer(x)
-    return y[0] if isinstance(y, tuple) else y  # type: ignore[no-any-return]
-
-
 def decoder_of(layer: nn.Module, load: Load, device: str) -> Decoder:
     """The layer's own ``step(x, state)``, its cache as fla's layers have it, or torch's LSTM and GRU.
 
     It is held against the forward pass before it is believed; CannotDecode says what is missing.
     """
-    found = _candidate(layer)
-    if found is None:
+    candidate = _candidate(layer)
+    if candidate is None:
         raise CannotDecode("no step(x, state), no cache as fla's layers have, no lone LSTM or GRU")
+
+    def found(x: Tensor, state: Any) -> tuple[Tensor, Any]:
+        with autocast(device, load.precision):
+            return candidate(x, state)
+
     x = load.inputs(device, batch=2, length=PROOF_STEPS)
     try:
         with torch.no_grad():
@@ -156,11 +165,11 @@ def decoder_of(layer: nn.Module, load: Load, device: str) -> Decoder:
             for t in range(PROOF_STEPS // 2, PROOF_STEPS):
                 y, state = found(x[:, t : t + 1], state)
                 parts.append(y)
-            whole = output(layer, x)
+            whole = load.output(layer, x)
             apart = float((torch.cat(parts, dim=1) - whole).abs().max() / whole.abs().max())
     except Exception as error:  # a submission's code: whatever it raises is the reason
         raise CannotDecode(f"decoding raised {type(error).__name__}: {error}") from error
-    if not apart <= PROOF_TOLERANCE:
+    if not apart <= (PROOF_TOLERANCE if load.precision is None else ROUGH):
         raise CannotDecode(f"decoded outputs are {apart:.1e} from those of the forward pass")
     return found
 
@@ -182,22 +191,3 @@ def _cached(layer: nn.Module, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
     cache = Cache() if cache is None else cache
     y, *_ = layer(x, past_key_values=cache, use_cache=True)
     return y, cache
-
-
-def tensors_in(state: Any, seen: set[int] | None = None) -> Iterator[Tensor]:
-    """Every tensor that a state holds, in containers and in plain objects, but not in modules."""
-    seen = set() if seen is None else seen
-    if id(state) in seen or isinstance(state, nn.Module | type):
-        return
-    seen.add(id(state))
-    if isinstance(state, Tensor):
-        yield state
-        return
-    if isinstance(state, dict):
-        inner = list(state.values())
-    elif isinstance(state, list | tuple | set):
-        inner = list(state)
-    else:
-        inner = list(getattr(state, "__dict__", {}).values())
-    for part in inner:
-        yield from tensors_in(part, seen)

@@ -34,7 +34,7 @@ from selectivbench.lr_curve import PLATEAU
 from selectivbench.lr_curve import read as read_curves
 
 PAPER_COPY = Case("selective_copy-v1", "paper", "base")
-LITE_LONGER_GAPS = Case("gap_extrapolation-v2", "lite", "base")
+LITE_LONGER_GAPS = Case("gap_extrapolation-v2", "lite", "long")
 LITE_AMBIGUITIES = tuple(
     Case("memorization-v1", "lite", variant) for variant in ("amb8", "amb12", "amb20")
 )

@@ -22,6 +22,9 @@ from selectivbench.thresholds import Bar
 VERSION = 2
 """Of the form of thresholds.json."""
 CLAIMS = Path("docs/claims.md")
+BARS = Path("selectivbench/thresholds.json")
+SOURCES = ("selectivbench", "leaderboard/results", str(gates.FOLDER), f":!{BARS}")
+"""What bars and claims are derived from, as git takes paths; not what is written."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +56,27 @@ def verified(records: Path | None, root: Path | None = None) -> str:
 
 
 def written(records: Path | None, root: Path | None = None) -> str:
-    """Freeze what the records say, with today's date and the commit that is checked out."""
+    """Freeze what the records say, with today's date and the commit that is checked out.
+
+    UsageError where records or code are not as committed: a bar keeps the commit that it was given.
+    """
     where = checkout() if root is None else root
-    if where is None:
+    commit = [] if where is None else _git(where, "rev-parse", "--short", "HEAD")
+    if where is None or not commit:
         raise UsageError(explain("--root", "no checkout", "the folder of a git checkout"))
-    commit = subprocess.run(
-        ["git", "-C", str(where), "rev-parse", "--short", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    return freeze(
-        gather(Runs.load(records), where), where, datetime.now(UTC).date().isoformat(), commit
-    )
+    if changed := _git(where, "status", "--porcelain", "--", *SOURCES):
+        got = f"{len(changed)} uncommitted, such as {changed[0][3:]}"
+        remedy = "commit them first, since bars name the commit that they were derived from"
+        raise UsageError(explain("records and code", got, "all committed", remedy))
+    today = datetime.now(UTC).date().isoformat()
+    return freeze(gather(Runs.load(records), where), where, today, commit[0])
+
+
+def _git(root: Path, *arguments: str) -> list[str]:
+    """Lines of an answer; none where the folder is no checkout."""
+    command = ["git", "-C", str(root), *arguments]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False)
+    return asked.stdout.splitlines()
 
 
 def checkout() -> Path | None:
@@ -96,7 +107,7 @@ def freeze(evidence: Evidence, root: Path, date: str, commit: str) -> str:
     bars = [
         b if b == old.get(_case(b)) else replace(b, date=date, commit=commit) for b in evidence.bars
     ]
-    path = root / "selectivbench" / "thresholds.json"
+    path = root / BARS
     path.write_text(text(bars), encoding="utf-8")
     (root / CLAIMS).parent.mkdir(exist_ok=True)
     (root / CLAIMS).write_text(page(evidence.derivations, evidence.claims), encoding="utf-8")

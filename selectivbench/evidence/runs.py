@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
 
 LITE_COPY = Case("selective_copy-v1", "lite", "base")
-LITE_GAPS = Case("noisy_gaps-v2", "lite", "base")
+LITE_GAPS = Case("noisy_gaps-v2", "lite", "long")
 LITE_DISTRACTORS = Case("distractors-v1", "lite", "dense")
 LITE_MEMORY = Case("memorization-v1", "lite", "amb8")
 

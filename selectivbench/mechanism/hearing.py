@@ -26,7 +26,7 @@ PAIRS_AT_ONCE = 1 << 23
 """Pairs of steps, over the sequences of one batch, so that attention fits into a frame."""
 LARGEST_BATCH = 256
 LARGEST_HEARD = 4 << 30
-"""Bytes of signals that are kept."""
+"""Bytes of signals that are kept, where nobody asks for less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,12 @@ def listen(
     split: str,
     sequences: int | None = None,
     deadline: float = PREDICT_DEADLINE,
+    most: int = LARGEST_HEARD,
 ) -> Heard:
-    """Let a child run once over the first sequences of a split (default: all), under the probe."""
+    """Let a child run once over the first sequences of a split (default: all), under the probe.
+
+    UsageError where signals take more than ``most`` bytes.
+    """
     child.enter("probe", deadline)
     parts, heard, looked, marks = [], [], [], []
     for part in _parts(data, split, _count(data, split, sequences)):
@@ -93,7 +97,7 @@ def listen(
         signals, logits = child.probe(part.batch)
         looked.append({s.key: looks(s, kinds, asked) for s in signals if s.attention})
         heard.append([received(s, asked) if s.attention else s for s in signals])
-        _require_room(heard)
+        _require_room(heard, most)
         marks.append(part.marks(logits))
         parts.append(part)
     return Heard(
@@ -124,11 +128,11 @@ def _count(data: Dataset, split: str, sequences: int | None) -> int:
     return sequences
 
 
-def _require_room(heard: Sequence[Sequence[Signal]]) -> None:
+def _require_room(heard: Sequence[Sequence[Signal]], most: int) -> None:
     taken = sum(signal.values.nbytes for signals in heard for signal in signals)
-    if taken > LARGEST_HEARD:
+    if taken > most:
         got, remedy = f"{taken / 2**30:.1f} GiB", "pass --sequences with a smaller number"
-        raise UsageError(explain("signals", got, f"{LARGEST_HEARD >> 30} GiB at most", remedy))
+        raise UsageError(explain("signals", got, f"{most / 2**30:g} GiB at most", remedy))
 
 
 def _joined(signals: Sequence[Signal]) -> Signal:

@@ -97,6 +97,15 @@ def spec_of(order: Order) -> ModelSpec:
     )
 
 
+def factory_of(module: ModuleType, kind: str) -> Callable[..., Any]:
+    """A submission's ``Mixer`` or ``Model``; SubmissionError where that cannot be called."""
+    name = "Mixer" if kind == "mixer" else "Model"
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        raise SubmissionError(explain(name, type(factory).__name__, f"a callable {name}(spec)"))
+    return factory  # type: ignore[no-any-return]
+
+
 class Session:
     """A built model with its trainer, and one method for each kind of frame."""
 
@@ -116,7 +125,7 @@ class Session:
         spec = spec_of(order)
         module = load(order)
         self.own_probe = getattr(module, "probe", None)
-        model = build(order.kind, _factory(module, order.kind), spec, size)
+        model = build(order.kind, factory_of(module, order.kind), spec, size)
         config = TrainConfig(
             budget.steps, budget.lr, budget.warmup, budget.clip, order.mode.precision
         )
@@ -185,7 +194,7 @@ class Session:
     def _probe(self, frame: Frame) -> None:
         from selectivbench.probes.listening import listen
 
-        forward = partial(self.trainer.predict, self._inputs(frame))
+        forward = partial(self.trainer.predict_at_once, self._inputs(frame))
         signals, logits = listen(self.trainer.model, forward, self.own_probe)
         meta, arrays = packed(signals)
         self.channel.send("signals", meta, math.inf, logits=logits, **arrays)
@@ -198,7 +207,7 @@ class Session:
         gates = {
             key: torch.tensor(frame.arrays[f"g{i}"]) for i, key in enumerate(frame.meta["gates"])
         }
-        forward = partial(self.trainer.predict, self._inputs(frame))
+        forward = partial(self.trainer.predict_at_once, self._inputs(frame))
         self.channel.send("logits", logits=steer(self.trainer.model, forward, gates))
 
     def _begin_workload(self, frame: Frame) -> None:
@@ -216,14 +225,6 @@ class Session:
 
     def _inputs(self, frame: Frame) -> Any:
         return self.order.encoding.encode(frame.arrays["tokens"], frame.arrays["noise_seeds"])
-
-
-def _factory(module: ModuleType, kind: str) -> Callable[..., Any]:
-    name = "Mixer" if kind == "mixer" else "Model"
-    factory = getattr(module, name, None)
-    if not callable(factory):
-        raise SubmissionError(explain(name, type(factory).__name__, f"a callable {name}(spec)"))
-    return factory  # type: ignore[no-any-return]
 
 
 def _state_size(module: ModuleType, spec: Any) -> int | None:

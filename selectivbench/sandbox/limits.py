@@ -82,12 +82,22 @@ def limit(device: str, tasks: int) -> None:
         resource.RLIMIT_MSGQUEUE: 0,
     }
     if device == "cpu":
-        held = _field(Path("/proc/self/status"), "VmSize") or 0
-        wanted[resource.RLIMIT_AS] = held + memory_allowance()
+        wanted[resource.RLIMIT_AS] = _address_space(memory_allowance())
     for what, most in wanted.items():
         hard = resource.getrlimit(what)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (most, most))
+
+
+def _address_space(allowance: int) -> int:
+    """Bytes that may be mapped in all.
+
+    Counted from what is resident, so that an allocation fails (and torch goes on in smaller pieces)
+    before a warden sees too much and kills. Yet a torch built for CUDA maps gigabytes of libraries
+    that a CPU never touches: whatever is mapped, half the allowance is left.
+    """
+    mapped = _field(Path("/proc/self/status"), "VmSize") or 0
+    return max(resident("self") + allowance, mapped + allowance // 2)
 
 
 def tasks_allowed(own_user: bool) -> int:

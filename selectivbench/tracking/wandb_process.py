@@ -1,4 +1,4 @@
-"""The process that holds W&B runs. It reads messages (JSON lines) and says what went wrong, once.
+"""The process that holds W&B runs. It reads messages (JSON lines) and says what went wrong in the end.
 
 - ``start``: a training begins; its run is opened
 - ``point``: a point of its learning curve
@@ -43,7 +43,20 @@ class Mirror:
         self._mode = mode_of(wandb.setup().settings)
         self._run: Any = None
         self._training = ""
-        self.trouble = ""
+        self._troubles: dict[str, str] = {}
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong, the first of each kind; nothing where all went well."""
+        return "; ".join(self._troubles.values())
+
+    def handle(self, message: Mapping[str, Any]) -> None:
+        """Do what a message says. A failure is kept, and the next message is taken as ever."""
+        what = {name: value for name, value in message.items() if name != "do"}
+        try:
+            getattr(self, message["do"])(**what)
+        except Exception as error:
+            self._troubles.setdefault("message", _said(error))
 
     def start(self, start: Mapping[str, Any], project: str) -> None:
         """Open the run of a training."""
@@ -85,7 +98,7 @@ class Mirror:
                 drawn = pictures_of(record, folder)
                 pages.show(self._wandb, run, drawn, record.curve[-1].step if record.curve else None)
         except Exception as error:
-            self.trouble = self.trouble or f"no pictures: {_said(error)}"
+            self._troubles.setdefault("pictures", f"no pictures: {_said(error)}")
 
     def _opened(
         self, project: str, identity: Identity, entry: Entry, budget: Mapping[str, Any]
@@ -97,7 +110,7 @@ class Mirror:
             if self._mode in ("offline", "disabled"):
                 raise
             self._mode = "offline"
-            self.trouble = self.trouble or f"{_said(error)}; runs are kept offline"
+            self._troubles.setdefault("offline", f"{_said(error)}; runs are kept offline")
             return self._init(project, described)
 
     def _init(self, project: str, described: Mapping[str, Any]) -> Any:
@@ -127,7 +140,7 @@ class Mirror:
             if self._mode == "offline":
                 raise
             self._mode = "offline"
-            self.trouble = self.trouble or f"{_said(error)}; runs are kept offline"
+            self._troubles.setdefault("offline", f"{_said(error)}; runs are kept offline")
         return self._mode
 
 
@@ -169,9 +182,8 @@ def _said(error: Exception) -> str:
 
 
 def main() -> None:
-    """Handle messages until the other side closes; print the first trouble."""
+    """Handle messages until the other side closes; print what went wrong."""
     os.nice(POLITE)
-    trouble = ""
     try:
         import wandb
 
@@ -180,13 +192,9 @@ def main() -> None:
         print(_said(error))
         return
     for line in sys.stdin.buffer:
-        message = json.loads(line)
-        try:
-            getattr(mirror, message.pop("do"))(**message)
-        except Exception as error:
-            trouble = trouble or _said(error)
+        mirror.handle(json.loads(line))
     mirror.end()
-    print(mirror.trouble or trouble, end="")
+    print(mirror.trouble, end="")
 
 
 if __name__ == "__main__":

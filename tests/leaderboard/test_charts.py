@@ -124,6 +124,7 @@ def site(tmp_path: Path) -> Path:
         records += [
             made.record("lstm", "memorization-v1", seed, score, variant=variant) for seed in (1, 2)
         ]
+    records += [made.record("lstm", "gap_extrapolation-v2", 1, 0.3, variant="base")]
     build([made.write(tmp_path / "records", records)], tmp_path / "site")
     return tmp_path / "site"
 
@@ -135,7 +136,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 def test_every_chart_of_a_page_can_be_saved_as_svg_and_csv(site: Path) -> None:
     page = (site / "entries/lstm.html").read_text(encoding="utf-8")
     saved = re.findall(r'href="../(charts/[^"]+)" download', page)
-    assert len(saved) == 2 * page.count('<figure class="chart"') == 8
+    assert len(saved) == 2 * page.count('<figure class="chart"') == 10
     for path in saved:
         if path.endswith(".svg"):
             root = ET.parse(site / path).getroot()
@@ -151,14 +152,16 @@ def test_the_numbers_of_a_chart_are_those_of_the_records(site: Path) -> None:
         ("12", 0.76),
         ("20", 0.6),
     ]
-    gaps = rows(site / "charts/lstm-lite-cpu-gaps.csv")
-    assert [r["gap_length"] for r in gaps] == ["10", "20", "40"]
-    task = rows(site / "charts/gap_extrapolation-v2-lite-gaps.csv")
-    assert [(r["entry"], r["gap_length"]) for r in task] == [
-        ("LSTM", g) for g in ("10", "20", "40")
-    ]
+    for variant, score in (("-long", 0.8), ("", 0.3)):  # no line joins two trainings
+        gaps = rows(site / f"charts/lstm-lite-cpu-gaps{variant}.csv")
+        assert [r["gap_length"] for r in gaps] == ["10", "20", "40"]
+        task = rows(site / f"charts/gap_extrapolation-v2-lite-gaps{variant}.csv")
+        assert [(r["entry"], r["gap_length"]) for r in task] == [
+            ("LSTM", g) for g in ("10", "20", "40")
+        ]
+        assert float(gaps[0]["accuracy"]) == pytest.approx(0.2 + 0.8 * score)
     curves = rows(site / "charts/lstm-lite-cpu-curves.csv")
-    assert len(curves) == 18 * 4
+    assert len(curves) == 19 * 4
     (cost,) = rows(site / "charts/parameters.csv")
     assert float(cost["overall"]) == pytest.approx(0.8)
     assert cost["parameters"] == "57000"

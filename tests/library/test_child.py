@@ -106,6 +106,31 @@ def test_training_is_reported_and_changes_predictions(line: Channel) -> None:
     assert (before != after).any()
 
 
+ONE_BY_ONE = """
+import torch
+from torch import nn
+class Mixer(nn.Module):
+    def __init__(self, spec):
+        super().__init__()
+        self.linear = nn.Linear(spec.d_model, spec.d_model)
+    def forward(self, x):
+        if len(x) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return self.linear(x)
+def probe(module, x):
+    return {"seen": x[..., 0]}
+"""
+
+
+def test_predictions_come_in_pieces_but_what_is_listened_to_does_not(line: Channel) -> None:
+    """A probe would hear one piece for the whole batch."""
+    ask(line, "order", replace(ORDER, source=ONE_BY_ONE).to_meta())
+    answer = ask(line, "predict", tokens=TOKENS, noise_seeds=SEEDS)
+    assert answer.arrays["logits"].shape == (2, 5, 3)
+    heard = ask(line, "probe", tokens=TOKENS, noise_seeds=SEEDS)
+    assert (heard.kind, heard.meta["status"]) == ("error", "oom")
+
+
 def test_a_whole_model_has_no_backbone_around_it(line: Channel) -> None:
     order = replace(ORDER, kind="model", source=MODEL)
     assert ask(line, "order", order.to_meta()).meta["parameters"] == 4 * 3 + 3

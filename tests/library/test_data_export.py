@@ -91,9 +91,9 @@ def test_show_draws_the_same_steps_as_text_and_picture(task):
 def test_info_is_plain_and_complete():
     facts = json.loads(json.dumps(info("noisy_gaps", "lite")))
     assert facts["task"] == "noisy_gaps-v2"
-    assert facts["variant"] == "base"
+    assert facts["variant"] == "long"
     assert facts["classes"] == facts["grammar"]["states"] - len(facts["grammar"]["unreachable"])
-    assert set(facts["levels"]) == {"test-gap10"}
+    assert set(facts["levels"]) == {"test-gap14"}
     assert facts["hash"] == golden_hash(dataset_of("noisy_gaps", "lite"))
     assert "grammar" not in info("mqar", "smoke")
 

@@ -319,6 +319,28 @@ class TestFrozen:
         changed.write_text(changed.read_text().replace("0.900", "0.999"))
         assert [line for line in freeze.verify(found, tmp_path) if "claims.md" in line]
 
+    def test_bars_are_written_only_from_what_their_commit_has(
+        self, made: Make, tmp_path: Path
+    ) -> None:
+        root, records = tmp_path / "root", tmp_path / "records"
+        store = RecordStore(records)
+        for record in all_references(made, LITE_GAPS, SEPARATE).records.values():
+            store.write(record)
+        for name in ("selectivbench/code.py", "leaderboard/results/a.json", "README.md"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text("1")
+        with pytest.raises(UsageError, match="no checkout"):
+            freeze.written(records, root)
+        git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a"]
+        for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+            subprocess.run([*git, *command], check=True)
+        (root / "README.md").write_text("2")
+        for _ in range(2):  # what it writes itself does not stand in its way
+            assert freeze.written(records, root).startswith("wrote ")
+        (root / "leaderboard/results/b.json").write_text("1")
+        with pytest.raises(UsageError, match=r"1 uncommitted, such as leaderboard/results/b\.json"):
+            freeze.written(records, root)
+
     def test_a_page_that_is_cut_short_is_noticed(self, made: Make, tmp_path: Path) -> None:
         found = freeze.gather(all_references(made, LITE_GAPS, SEPARATE))
         path = tmp_path / freeze.CLAIMS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from selectivbench.graphs import LONGEST_NOTE, WARM, CudaRecorder
+from selectivbench.graphs import LONGEST_NOTE, WARM, CudaRecorder, give_memory_back
 from selectivbench.training import TrainConfig, Trainer
 
 RNG = np.random.default_rng(0)
@@ -26,7 +27,7 @@ class StandIn:
 
     def __init__(self, refusal: Exception | None = None) -> None:
         self.refusal = refusal
-        self.asides = self.records = self.replays = 0
+        self.asides = self.records = self.replays = self.forgets = 0
 
     def aside(self, do: Callable[[], Tensor]) -> Tensor:
         self.asides += 1
@@ -42,6 +43,9 @@ class StandIn:
             return do()
 
         return replay
+
+    def forget(self) -> None:
+        self.forgets += 1
 
 
 class Remembering(nn.Sequential):
@@ -112,6 +116,7 @@ def test_what_cannot_be_recorded_is_done_eagerly_and_said_once() -> None:
     assert t.graph is not None
     assert t.graph.said.startswith("eager: RuntimeError: operation not permitted when stream")
     assert len(t.graph.said) == LONGEST_NOTE
+    assert recorder.forgets == 1
 
 
 def test_what_is_said_is_what_went_wrong_first() -> None:
@@ -130,17 +135,51 @@ def test_what_is_said_is_what_went_wrong_first() -> None:
     assert t.graph.said == "eager: ValueError: a look at the host"
 
 
-@pytest.mark.parametrize("where", ["plain", "buffer"])
+def test_nothing_holds_what_was_recorded_once_it_is_to_be_forgotten() -> None:
+    """Without a garbage collection: memory that a graph has taken is not to wait for one."""
+
+    class Failing(StandIn):
+        taken: weakref.ref[Tensor]
+        left: Tensor | None
+
+        def record(self, do: Callable[[], Tensor]) -> Callable[[], Tensor]:  # noqa: ARG002 - a recorder's
+            memory = torch.zeros(3)
+            self.taken = weakref.ref(memory)
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+        def forget(self) -> None:
+            self.left = self.taken()
+
+    recorder = Failing()
+    gc.disable()
+    try:
+        losses(trainer(recorder), BATCHES[: WARM + 1])
+    finally:
+        gc.enable()
+    assert recorder.left is None
+
+
+def test_memory_that_cannot_be_given_back_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise RuntimeError("captures_underway.empty() INTERNAL ASSERT FAILED")
+
+    monkeypatch.setattr(torch.cuda, "empty_cache", refuse)
+    give_memory_back()
+
+
+@pytest.mark.parametrize("where", ["plain", "buffer", "list", "nested"])
 def test_a_tensor_that_a_module_replaces_lives_as_long_as_the_graph_that_reads_it(
     where: str,
 ) -> None:
     t = trainer(StandIn())
     layer: Any = t.model.get_submodule("0")
+    table = torch.zeros(3)
     if where == "buffer":
-        layer.register_buffer("table", torch.zeros(3))
+        layer.register_buffer("table", table)
     else:
-        layer.table = torch.zeros(3)
-    read = weakref.ref(layer.table)
+        layer.table = {"plain": table, "list": [table], "nested": {6: (table, 3)}}[where]
+    read = weakref.ref(table)
+    del table
     losses(t, BATCHES[: WARM + 1])
     layer.table = torch.zeros(6)  # in an evaluation of longer sequences
     assert read() is not None

@@ -12,15 +12,15 @@ import pytest
 
 from selectivbench import machine
 from selectivbench.errors import UsageError
-from selectivbench.machine import Device, describe, gpu_count, resolve, versions
+from selectivbench.machine import Device, Gpu, describe, gpus_of, resolve, versions
 
 
 @pytest.fixture
 def gpus(tmp_path: Path) -> Path:
-    for bus in ("0000:01:00.0", "0000:02:00.0"):
+    for bus, model in (("0000:02:00.0", "GeForce RTX 4090"), ("0000:01:00.0", "NVIDIA H200")):
         (tmp_path / bus).mkdir()
         (tmp_path / bus / "information").write_text(
-            f"Model: \t\t NVIDIA H200\nIRQ:   \t\t 5\nGPU UUID: \t GPU-{bus}\n"
+            f"Model: \t\t {model}\nIRQ:   \t\t 5\nGPU UUID: \t GPU-{bus[5:7]}\n"
         )
     return tmp_path
 
@@ -43,13 +43,34 @@ def test_resolve_with_gpus(
     gpus: Path, torch_is: Any, asked: str, build: str, device: Device
 ) -> None:
     torch_is(build)
-    assert resolve(asked, gpus) == device
+    assert resolve(asked, gpus, {}) == device
+
+
+@pytest.mark.parametrize(
+    ("visible", "name"),
+    [
+        ("0,1", "NVIDIA-H200"),
+        ("1,0", "GeForce-RTX-4090"),
+        ("GPU-02", "GeForce-RTX-4090"),
+        ("MIG-4f", "NVIDIA-H200"),
+        ("", None),
+        ("-1", None),
+        ("2", None),
+        ("GPU-03", None),
+    ],
+)
+def test_the_device_is_the_first_gpu_that_may_be_used(
+    gpus: Path, torch_is: Any, visible: str, name: str | None
+) -> None:
+    torch_is("2.13.0")
+    wanted = Device("cuda", name) if name else Device("cpu", "cpu")
+    assert resolve("auto", gpus, {"CUDA_VISIBLE_DEVICES": visible}) == wanted
 
 
 def test_resolve_without_gpus(tmp_path: Path, torch_is: Any) -> None:
     torch_is("2.13.0")
     assert resolve("auto", tmp_path / "none") == Device("cpu", "cpu")
-    with pytest.raises(UsageError, match="no GPU driver, or torch is a CPU build"):
+    with pytest.raises(UsageError, match="no GPU driver, a CPU build of torch, or"):
         resolve("cuda", tmp_path / "none")
 
 
@@ -65,9 +86,9 @@ def test_an_unknown_device_is_refused(asked: str) -> None:
         resolve(asked)
 
 
-def test_gpus_are_counted(gpus: Path) -> None:
-    assert gpu_count(gpus) == 2
-    assert gpu_count(gpus / "none") == 0
+def test_gpus_are_counted_in_the_order_of_the_bus(gpus: Path) -> None:
+    assert gpus_of(gpus) == (Gpu("NVIDIA-H200", "GPU-01"), Gpu("GeForce-RTX-4090", "GPU-02"))
+    assert gpus_of(gpus / "none") == ()
 
 
 def test_versions_name_what_can_change_a_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from selectivbench import bare, overhead
-from selectivbench.errors import UsageError
+from selectivbench.errors import SubmissionError, UsageError
 from selectivbench.overhead import Comparison, Pair, ratios
 from selectivbench.runner import run
 from selectivbench.sandbox.launch import InProcess
@@ -79,6 +79,14 @@ def test_the_bare_loop_builds_what_the_child_builds(tmp_path: Path) -> None:
     order = bare.prepare(Comparison(file, "selective_copy", "smoke", 1).job()).order
     order = replace(order, size=replace(order.size, d_state=64))
     assert bare._model(order).blocks[0].mixer.told == 64  # type: ignore[union-attr, index]
+
+
+def test_the_bare_loop_refuses_what_the_child_refuses(tmp_path: Path) -> None:
+    file = tmp_path / "none.py"
+    file.write_text("Mixer = 3")
+    order = bare.prepare(Comparison(file, "selective_copy", "smoke", 1).job()).order
+    with pytest.raises(SubmissionError, match=r"Mixer: got 'int', allowed: a callable"):
+        bare._model(order)
 
 
 def test_ratios_are_medians_over_pairs() -> None:

@@ -45,6 +45,17 @@ def test_only_held_out_splits_are_shortened() -> None:
     assert (short.batch("test", [3]).tokens == whole.batch("test", [3]).tokens).all()
 
 
+def test_in_a_rehearsal_no_split_costs_more_than_its_samples_of_training() -> None:
+    whole = get_task("gap_extrapolation").dataset("smoke", "base", 1)
+    short = Shortened(whole, 32, even=True)
+    steps = {split: whole.batch(split, [0]).tokens.shape[1] for split in whole.sizes}
+    for split in whole.evaluations:
+        assert short.sizes[split] == max(1, round(32 * steps["train"] / steps[split]))
+    assert (short.sizes["train"], short.sizes["validation"]) == (1_280, 32)
+    assert short.sizes["test-gap10"] > short.sizes["test-gap100"] > 1
+    assert Shortened(whole, 2, even=True).sizes["test-gap100"] == 1
+
+
 def test_the_exact_distributions_are_those_of_the_dataset() -> None:
     whole = get_task("next_symbol").dataset("smoke", "gaps", 1)
     assert np.array_equal(Shortened(whole, 2).reference("test", [1]), whole.reference("test", [1]))
@@ -59,6 +70,13 @@ def test_a_rehearsal_of_paper_uses_four_samples_for_each_step(
 ) -> None:
     asked = job(profile, steps)
     assert asked.dataset(asked.tasks[0]).sizes["test"] == held_out
+
+
+def test_a_number_of_ones_own_is_taken_as_it_is(job: Any) -> None:
+    rehearsed = job("paper", 2, "gap_extrapolation")
+    own = replace(rehearsed, custom={"held_out": 8})
+    sizes = [asked.dataset(asked.tasks[0]).sizes["test-gap100"] for asked in (rehearsed, own)]
+    assert sizes == [1, 8]
 
 
 def test_a_rehearsal_says_so_in_its_budget(job: Any) -> None:

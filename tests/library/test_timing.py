@@ -11,7 +11,7 @@ import pytest
 
 from selectivbench import timing
 from selectivbench.errors import ChildFailed, ProtocolError
-from selectivbench.machine import Device
+from selectivbench.machine import Device, Mode
 from selectivbench.profiles import TimingSize, get_profile
 from selectivbench.sandbox.controller import Child
 from selectivbench.sandbox.launch import ForkServer
@@ -66,6 +66,19 @@ def test_three_layers_take_turns(server: ForkServer, job: Any, what: str) -> Non
     keys = found.layers["attention"].state_bytes
     assert keys is None or keys >= 2 * 32 * 4 * 16  # keys and values of every step
     assert Timing.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("what", timing.WHAT)
+def test_all_layers_are_timed_in_the_mode_s_precision(
+    server: ForkServer, job: Any, what: str
+) -> None:
+    asked = replace(job(what), mode=Mode("bf16"))
+    found = time_layers(asked, server)
+    assert set(found.layers) == {"own", "LSTM", "attention"}
+    assert (found.device_class, found.key) == ("cpu+bf16", asked.key)
+    assert asked.key != job(what).key
+    held = found.layers["attention"].state_bytes
+    assert held is None or held < 1.5 * 2 * 32 * 2 * 16  # keys and values of two bytes
 
 
 def test_the_clock_is_the_controllers(server: ForkServer, job: Any) -> None:

@@ -241,7 +241,19 @@ def test_one_sequence_that_does_not_fit_is_out_of_memory() -> None:
     t = trainer(Greedy(0))
     with pytest.raises(torch.OutOfMemoryError):
         t.step(INPUTS, TARGETS)
-    assert t.pieces == 4
+    assert t.model.seen == [4, 2, 1]
+
+
+def test_a_prediction_that_does_not_fit_is_made_in_pieces() -> None:
+    whole, split = trainer(Greedy(9)), trainer(Greedy(2))
+    split.model.load_state_dict(whole.model.state_dict())
+    for rows in (4, 1, 4):
+        logits = split.predict(INPUTS[:rows])
+        np.testing.assert_allclose(logits, whole.predict(INPUTS[:rows]), rtol=1e-5, atol=1e-6)
+    assert split.model.seen == [4, 2, 2, 1, 2, 2]  # and is not tried whole again
+    assert split.pieces == 1  # of a training step, which may fit
+    with pytest.raises(torch.OutOfMemoryError):
+        split.predict_at_once(INPUTS)
 
 
 def test_other_errors_are_not_tried_again() -> None:

@@ -198,6 +198,13 @@ def test_without_matplotlib_a_run_is_whole_and_the_extra_is_named(
     mirrored = Mirrored.at(mark)
     assert mirrored is not None
     assert mirrored.whole
+    mirror.handle({"do": "point", "step": 1})
+    mirror.handle({"do": "record", "record": "{}", "source": "", "mark": "", "project": "p"})
+    pictures, other = mirror.trouble.split(
+        "; Mirror.point() missing"
+    )  # not the second one of a kind
+    assert "matplotlib" in pictures
+    assert "record" not in other
 
 
 def _check_run(run: dict[str, Any], record: Record) -> None:

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from selectivbench.backbone import Backbone, ModelSpec
 from selectivbench.profiles import ModelSize
+from selectivbench.times import WHAT
 from selectivbench.workload import (
     CannotDecode,
     Load,
     decoder_of,
-    tensors_in,
     timed_layer,
     workload,
 )
@@ -53,8 +53,8 @@ class Lone(nn.Module):
         return y
 
 
-def load(what: Any, length: int = 16, batch: int = 3) -> Load:
-    return Load(what, length, batch, WIDTH)
+def load(what: Any, length: int = 16, batch: int = 3, precision: str | None = None) -> Load:
+    return Load(what, length, batch, WIDTH, precision)
 
 
 def test_the_layer_is_taken_out_of_its_backbone() -> None:
@@ -90,6 +90,44 @@ def test_a_forward_pass_has_no_gradient() -> None:
     workload(layer, load("forward"), "cpu").run()
     assert graphs == [False]
     assert not layer.training
+
+
+class Projected(nn.Linear):
+    """A layer of matrix products, which autocast does in bfloat16; it goes on from nothing."""
+
+    def __init__(self, twist: float = 1.0) -> None:
+        super().__init__(WIDTH, WIDTH)
+        self.twist, self.types = twist, set[torch.dtype]()
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        self.types.add(y.dtype)
+        return y
+
+    def step(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return self.twist * self(x), state
+
+
+@pytest.mark.parametrize("what", WHAT)
+@pytest.mark.parametrize(("precision", "type_"), [(None, torch.float32), ("bf16", torch.bfloat16)])
+def test_the_layer_computes_in_the_precision_that_was_asked_for(
+    what: str, precision: str | None, type_: torch.dtype
+) -> None:
+    layer = Projected()
+    todo = workload(layer, load(what, precision=precision), "cpu")
+    todo.refill(2)
+    todo.run()
+    assert layer.types == {type_}
+    assert layer.weight.dtype == torch.float32
+
+
+def test_a_decoder_may_round_as_its_precision_does_and_no_more() -> None:
+    slightly = Projected(twist=1.01).eval()
+    decoder_of(slightly, load("decode", precision="bf16"), "cpu")
+    with pytest.raises(CannotDecode, match="from those of the forward pass"):
+        decoder_of(slightly, load("decode"), "cpu")
+    with pytest.raises(CannotDecode, match="from those of the forward pass"):
+        decoder_of(Projected(twist=1.1).eval(), load("decode", precision="bf16"), "cpu")
 
 
 def test_decoding_goes_from_just_before_the_length_to_just_after() -> None:
@@ -136,13 +174,3 @@ def test_a_decoder_that_raises_says_what() -> None:
     layer.step = broken  # type: ignore[method-assign]
     with pytest.raises(CannotDecode, match="raised KeyError"):
         decoder_of(layer, load("decode"), "cpu")
-
-
-def test_a_state_is_counted_through_its_containers_and_not_through_modules() -> None:
-    class Cache:
-        def __init__(self) -> None:
-            self.layers = [{"state": (torch.zeros(2), torch.zeros(3))}]
-            self.owner, self.me = nn.Linear(9, 9), self
-
-    assert sorted(t.numel() for t in tensors_in(Cache())) == [2, 3]
-    assert list(tensors_in(None)) == []

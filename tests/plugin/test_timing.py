@@ -9,9 +9,14 @@ import pytest
 
 from leaderboard.load import load
 from pytest_selectivbench import timing_table
+from pytest_selectivbench.cases import Plan
+from selectivbench.machine import Device, Mode
+from selectivbench.profiles import get_profile
+from selectivbench.submission import load as load_submission
 from selectivbench.timing import Measured, Timing
 from tests.plugin.conftest import LINEAR
 
+LSTM = Path(__file__).parents[2] / "submissions" / "lstm.py"
 ONLY = ("--selectiv-timing", "-k", "timing and (T16 or T32)")
 HOLDING = LINEAR.replace(
     "def forward",
@@ -61,6 +66,14 @@ def test_a_report_says_what_its_times_stand_for(report, folder):
     assert one["stats"]["rounds"] == 3
     assert one["stats"]["data"] == pytest.approx(list(file.own.seconds))
     assert one["group"] == "train, T = 16"
+
+
+def test_times_are_of_the_precision_that_was_asked_for_and_of_no_graph():
+    profile, lstm = get_profile("smoke"), load_submission(LSTM)
+    gpu, mode = Device("cuda", "NVIDIA-H200"), Mode("bf16", graphs=True)
+    plan = Plan((), profile, (), (), gpu, None, True, timing=True, mode=mode)
+    found = {job.device_class for job in plan.timings(lstm)}
+    assert found == {"NVIDIA-H200+bf16"}
 
 
 def test_timings_are_no_records(report, folder):  # noqa: ARG001 - the run is the fixture's

@@ -111,6 +111,8 @@ def test_the_gates_of_a_trained_model_are_heard_for_its_run(run, folder, broken_
     assert gates.kinds[:2] == ("symbol", "filler")
     (record,) = records(folder)
     assert record["probe"] is None  # a picture is no part of the result
+    run("--selectiv-rerun").assert_outcomes(passed=1)
+    assert not gates_of(folder)  # they are not those of the model that is there now
 
 
 def test_without_wandb_nobody_listens(run, folder):
@@ -161,6 +163,16 @@ def test_a_probe_that_fails_costs_a_picture_and_one_line(run, folder, monkeypatc
     result = run("--selectiv-wandb", "--selectiv-seeds=1,2", "--selectiv-isolate=process")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines([f"not tracked: gates of linear: {said}"])
+    assert not gates_of(folder)
+
+
+@pytest.mark.usefixtures("broken_wandb")
+def test_a_probe_that_shows_too_much_costs_a_picture_and_one_line(run, folder, monkeypatch):
+    monkeypatch.setattr("selectivbench.mechanism.glimpse.LARGEST", 1 << 10)
+    (folder / "linear.py").write_text(GATED.format(body=SHOWS))
+    result = run("--selectiv-wandb")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["not tracked: gates of linear: signals: got *"])
     assert not gates_of(folder)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from selectivbench.machine import gpu_count
+from selectivbench.machine import VISIBLE, gpus_of
 from selectivbench.sweep.drive import Outcome
 from selectivbench.sweep.work import Work
 
@@ -101,10 +101,10 @@ def _idle(worker: _Worker | None) -> bool:
 
 def _gpu_of(slot: int) -> dict[str, str]:
     """Workers take turns over the GPUs, where there are several and nobody has chosen."""
-    count = gpu_count()
-    if count < 2 or "CUDA_VISIBLE_DEVICES" in os.environ:
+    count = len(gpus_of())
+    if count < 2 or VISIBLE in os.environ:
         return {}
-    return {"CUDA_VISIBLE_DEVICES": str(slot % count)}
+    return {VISIBLE: str(slot % count)}
 
 
 def _death(code: int) -> str:
