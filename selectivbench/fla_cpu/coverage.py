@@ -57,7 +57,7 @@ ROWS = (
     Row("GatedSlotAttention", "linear, twice", "yes", {**_HEADS, "num_slots": 16}),
     Row("BasedLinearAttention", "linear, features", "none in fla", _BASED),
     Row("ReBasedLinearAttention", "linear, features", "none in fla", _BASED),
-    Row("MesaNet", "linear, in a solver", "yes", _SIZED),
+    Row("MesaNet", "linear, mesa", "yes", _SIZED),
     Row("PaTHAttention", "torch, T² scores", "one step", _HEADS),
     Row("Attention", "torch's SDPA", "yes", _HEADS),
 )

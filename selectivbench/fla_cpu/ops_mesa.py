@@ -1,26 +1,16 @@
 # ruff: noqa: ARG001  (arguments are fla's; some only steer its GPU kernels)
-"""MesaNet: o = S^T (G + lambda)^-1 q, with G and S running sums of k k^T and k v^T.
-
-The solve is a conjugate gradient over all steps at once; a product with every step's G is itself
-a gated linear recurrence, so G is never stored per step. The gradient is implicit: the solve of
-the incoming gradient gives that of the residual, whatever number of iterations was made.
-"""
+"""MesaNet: o = S^T (G + lambda)^-1 q, with G and S running sums of k k^T and k v^T."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from selectivbench.fla_cpu.activations import wide
 from selectivbench.fla_cpu.arguments import packed
 from selectivbench.fla_cpu.linear import recurrence
-
-Product = Callable[[Tensor], Tensor]
-# fla's kernels add this to both denominators; the results differ visibly without it.
-EPS = 1e-5
+from selectivbench.fla_cpu.mesa import solution
 
 
 @packed
@@ -43,16 +33,10 @@ def _mesa(
     if normalise:
         q, k = l2norm(q), l2norm(k)
     written = k * beta.unsqueeze(-1)
-
-    def product(x: Tensor) -> Tensor:
-        return recurrence(x, written, k, g, None, 1.0, first)[0] + lamb * x
-
-    with torch.no_grad():
-        solution = _solve(product, q, iterations)
-    if torch.is_grad_enabled():
-        residual = q - product(solution)
-        solution = _Implicit.apply(solution, residual, product, iterations)  # type: ignore[no-untyped-call]
-    o, values = recurrence(solution, written, v, g, None, 1.0, second)
+    B, _, H, K = k.shape
+    first = k.new_zeros(B, H, K, K) if first is None else wide(first)
+    x = solution(q, k, written, g, lamb, first, iterations)
+    o, values = recurrence(x, written, v, g, None, 1.0, second)
     if not output_final_state:
         return o.to(dtype), None
     return o.to(dtype), (recurrence(q, written, k, g, None, 1.0, first)[1], values)
@@ -100,30 +84,3 @@ def mesa_net_decoding_one_step(
     before = (prev_h_kk, prev_h_kv)
     o, kk, kv = chunk_mesa_net(q, k, v, g, beta, lamb, *before, True, max_CG_iteration)
     return o[:, 0], kk, kv  # type: ignore[return-value]
-
-
-def _solve(product: Product, b: Tensor, iterations: int) -> Tensor:
-    """Conjugate gradients from zero, for every step and head by itself."""
-    x, r = torch.zeros_like(b), b.clone()
-    p, size = r, r.square().sum(-1, keepdim=True)
-    for _ in range(iterations):
-        image = product(p)
-        step = size / ((p * image).sum(-1, keepdim=True) + EPS)
-        x, r = x + step * p, r - step * image
-        old, size = size, r.square().sum(-1, keepdim=True)
-        p = r + size / (old + EPS) * p
-    return x
-
-
-class _Implicit(torch.autograd.Function):
-    """The solution as it is; backward, the residual gets the solve of the gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, solution: Tensor, _: Tensor, product: Product, iterations: int) -> Tensor:
-        ctx.product, ctx.iterations = product, iterations
-        return solution.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        with torch.no_grad():
-            return None, _solve(ctx.product, grads[0], ctx.iterations), None, None

@@ -99,7 +99,7 @@ for _op, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (opera
 _operator(operator.truediv, "fdiv")
 
 
-def _pointer(context: Any, builder: Any, typ: Any, array: Any, offset: Any) -> Any:
+def pointer(context: Any, builder: Any, typ: Any, array: Any, offset: Any) -> Any:
     data = context.make_array(typ)(context, builder, array).data
     address = builder.gep(data, [offset])
     return builder.bitcast(address, ir.PointerType(_ir_vector(typ.dtype)))
@@ -136,7 +136,7 @@ def load(typing: Any, array: Any, offset: Any) -> Any:
     """Sixteen neighbouring values."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        address = _pointer(context, builder, sig.args[0], args[0], args[1])
+        address = pointer(context, builder, sig.args[0], args[0], args[1])
         return builder.load(address, align=sig.args[0].dtype.bitwidth // 8)
 
     return signature(Vec(array.dtype), array, types.int64), lower
@@ -147,7 +147,7 @@ def store(typing: Any, array: Any, offset: Any, value: Any) -> Any:
     """Write sixteen neighbouring values."""
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        address = _pointer(context, builder, sig.args[0], args[0], args[1])
+        address = pointer(context, builder, sig.args[0], args[0], args[1])
         builder.store(args[2], address, align=sig.args[0].dtype.bitwidth // 8)
         return context.get_dummy_value()
 
@@ -160,7 +160,7 @@ def load_n(typing: Any, array: Any, offset: Any, n: Any) -> Any:
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         vector = _ir_vector(sig.args[0].dtype)
-        address = _pointer(context, builder, sig.args[0], args[0], args[1])
+        address = pointer(context, builder, sig.args[0], args[0], args[1])
         parts = [
             address,
             integer(sig.args[0].dtype.bitwidth // 8),
@@ -178,7 +178,7 @@ def store_n(typing: Any, array: Any, offset: Any, value: Any, n: Any) -> Any:
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         vector = _ir_vector(sig.args[0].dtype)
-        address = _pointer(context, builder, sig.args[0], args[0], args[1])
+        address = pointer(context, builder, sig.args[0], args[0], args[1])
         align = integer(sig.args[0].dtype.bitwidth // 8)
         parts = [args[2], address, align, _mask(builder, args[3])]
         llvm(builder, f"llvm.masked.store.{suffix(vector)}.p0", ir.VoidType(), parts)

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001  (Numba fixes the arguments of an intrinsic)
-"""Functions of sixteen-lane vectors: sums over lanes, the largest lane, and exp."""
+"""Functions of sixteen-lane vectors: sums and the largest over lanes, transposition, exp."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from selectivbench.fla_cpu.simd import (
     code,
     integer,
     llvm,
+    pointer,
     signature,
     suffix,
 )
@@ -54,15 +55,23 @@ def total(typing: Any, vec: Any) -> Any:
     return signature(vec.dtype, vec), lower
 
 
-def _halve(builder: Any, left: Any, right: Any, stride: int) -> Any:
-    """Pairs `stride` apart are added; the left vector's sums land where bit `stride` is 0."""
+def _exchanged(builder: Any, left: Any, right: Any, stride: int) -> tuple[Any, Any]:
+    """The lanes of both where bit `stride` is 0 in one vector, the others in a second one.
+
+    In each, what comes from the left vector is where bit `stride` is 0.
+    """
     lanes = ir.VectorType(ir.IntType(32), LANES)
     here = [i if not i & stride else LANES + i - stride for i in range(LANES)]
     there = [i + stride if not i & stride else LANES + i for i in range(LANES)]
-    return builder.fadd(
+    return (
         builder.shuffle_vector(left, right, ir.Constant(lanes, here)),
         builder.shuffle_vector(left, right, ir.Constant(lanes, there)),
     )
+
+
+def _halve(builder: Any, left: Any, right: Any, stride: int) -> Any:
+    """Pairs `stride` apart are added; the left vector's sums land where bit `stride` is 0."""
+    return builder.fadd(*_exchanged(builder, left, right, stride))
 
 
 @code
@@ -93,6 +102,26 @@ def totals4(typing: Any, vecs: Any) -> Any:
         return context.make_tuple(builder, sig.return_type, lanes)
 
     return signature(uniform_tuple(vecs.dtype.dtype, 4), vecs), lower
+
+
+@code
+def transpose(typing: Any, array: Any, offset: Any) -> Any:
+    """A square of sixteen neighbouring vectors changes rows and lanes, in place: 64 shuffles."""
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        first = pointer(context, builder, sig.args[0], *args)
+        align = sig.args[0].dtype.bitwidth // 8
+        places = [builder.gep(first, [integer(i)]) for i in range(LANES)]
+        rows = [builder.load(place, align=align) for place in places]
+        for stride in (1, 2, 4, 8):
+            for i in (i for i in range(LANES) if not i & stride):
+                pair = _exchanged(builder, rows[i], rows[i + stride], stride)
+                rows[i], rows[i + stride] = pair
+        for row, place in zip(rows, places, strict=True):
+            builder.store(row, place, align=align)
+        return context.get_dummy_value()
+
+    return signature(types.none, array, types.int64), lower
 
 
 @code

@@ -15,6 +15,7 @@ from selectivbench.fla_cpu import convolution, norms, ops_attention
 from selectivbench.fla_cpu.dplr import dplr
 from selectivbench.fla_cpu.gating import silu_gate
 from selectivbench.fla_cpu.linear import recurrence
+from selectivbench.fla_cpu.mesa import solution
 from selectivbench.fla_cpu.scan import selective_scan
 
 
@@ -35,6 +36,11 @@ def _delta() -> None:
 def _dplr() -> None:
     x = _ones(1, 1, 1, 1)
     torch.autograd.backward(dplr(x, x, x, x, x, x, 1.0)[0].sum())
+
+
+def _mesa() -> None:
+    x, g = _ones(1, 1, 1, 1), _ones(1, 1, 1)
+    torch.autograd.backward(solution(x, x, x, g, _ones(1, 1), x, 1).sum())
 
 
 def _attention() -> None:
@@ -68,6 +74,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "linear": _linear,
     "delta": _delta,
     "dplr": _dplr,
+    "mesa": _mesa,
     "attention": _attention,
     "scan": _scan,
     "conv": _conv,

@@ -43,6 +43,32 @@ def dplr(
     return torch.stack(outputs, 1), state
 
 
+def mesa(
+    b: Tensor, k: Tensor, written: Tensor, g: Tensor, lamb: Tensor, state: Tensor, iterations: int
+) -> Tensor:
+    matrices = []
+    for t in range(b.shape[1]):
+        grown = written[:, t].unsqueeze(-1) * k[:, t].unsqueeze(-2)
+        state = state * g[:, t].exp()[..., None, None] + grown
+        matrices.append(state + torch.diag_embed(lamb))
+    A = torch.stack(matrices, 1)
+    x = _conjugate_gradients(A.detach(), b.detach(), iterations)
+    residual = b - torch.einsum("bthij,bthi->bthj", A, x)
+    residual.register_hook(lambda dx: _conjugate_gradients(A.detach(), dx, iterations))
+    return x + residual - residual.detach()
+
+
+def _conjugate_gradients(A: Tensor, b: Tensor, iterations: int) -> Tensor:
+    x, r, p = torch.zeros_like(b), b, b
+    for _ in range(iterations):
+        image = torch.einsum("bthij,bthi->bthj", A, p)
+        size = r.square().sum(-1, keepdim=True)
+        step = size / ((p * image).sum(-1, keepdim=True) + 1e-5)
+        x, r = x + step * p, r - step * image
+        p = r + r.square().sum(-1, keepdim=True) / (size + 1e-5) * p
+    return x
+
+
 def scan(
     x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, skip: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:

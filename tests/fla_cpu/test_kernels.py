@@ -19,6 +19,7 @@ from selectivbench.fla_cpu import convolution, norms, ops_attention
 from selectivbench.fla_cpu.dplr import dplr
 from selectivbench.fla_cpu.gating import silu_gate
 from selectivbench.fla_cpu.linear import recurrence
+from selectivbench.fla_cpu.mesa import solution
 from selectivbench.fla_cpu.scan import selective_scan
 
 Inputs = dict[str, Tensor | None]
@@ -110,6 +111,27 @@ def test_dplr(T: int, H: int, K: int, V: int) -> None:
         "state": _normal(2, H, K, V),
     }
     _assert_close(partial(dplr, scale=0.5), partial(reference.dplr, scale=0.5), inputs)
+
+
+# Of the sixteen lanes: one in use, sequences in pieces (one step each; the last one shorter), and a
+# second group with two in use.
+@pytest.mark.parametrize(
+    ("B", "T", "H", "K"), [(1, 1, 1, 3), (1, 5, 1, 9), (2, 37, 3, 16), (9, 7, 2, 24)]
+)
+@pytest.mark.parametrize("iterations", [4, 30])
+def test_mesa(B: int, T: int, H: int, K: int, iterations: int) -> None:
+    torch.manual_seed(0)
+    k, root = F.normalize(_normal(B, T, H, K), dim=-1), _normal(B, H, K, K) / K
+    inputs: Inputs = {
+        "b": F.normalize(_normal(B, T, H, K), dim=-1),
+        "k": k,
+        "written": k * _rates(B, T, H, 1),
+        "g": -_rates(B, T, H),
+        "lamb": _rates(H, K) + 0.25,
+        "state": root @ root.mT,
+    }
+    ours, theirs = (partial(f, iterations=iterations) for f in (solution, reference.mesa))
+    _assert_close(ours, theirs, inputs)
 
 
 @pytest.mark.parametrize(("T", "D", "N"), [(1, 1, 1), (37, 20, 16), (33, 16, 5), (40, 33, 17)])

@@ -123,7 +123,9 @@ def test_left_padding_changes_nothing(name: str) -> None:
     assert torch.allclose(padded[1:, 30:], alone, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["GatedLinearAttention", "GatedDeltaNet", "ForgettingAttention"])
+@pytest.mark.parametrize(
+    "name", ["GatedLinearAttention", "GatedDeltaNet", "MesaNet", "ForgettingAttention"]
+)
 def test_gradients_of_packed_sequences(name: str) -> None:
     module, x = build(name), torch.randn(1, 90, D)
     edges = torch.tensor([0, 20, 90])
