@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from leaderboard.charts import Axes, Dot, Line, Panel, Strip, panels, scatter, strips
 from leaderboard.rank import Cell, Standing
 from leaderboard.svg import Svg
 from leaderboard.tables import to_csv
 from leaderboard.view import key_order, level, number_in, task_label
-from selectivbench.record import Point
+from selectivbench.record import Point, with_variant
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def of_entry(standing: Standing) -> list[Chart]:
     stem = f"charts/{standing.entry.id}-{standing.profile}-{standing.device}"
     own = f"{standing.profile}-{standing.device}"
     found = [_seeds(cells, stem, own), _curves(cells, stem, own)]
-    for variant, same in by_variant(cells).items():
+    for variant, same in by_variant(cells, lambda cell: cell.variant).items():
         found += [_splits(same, stem, own, kind, variant) for kind in SPLITS]
     found.append(_ambiguity(cells, stem, own))
     return [chart for chart in found if chart is not None]
@@ -178,17 +180,12 @@ def _steps(curve: Sequence[Point], told: bool) -> tuple[tuple[float, float], ...
     return tuple((float(p.step), p.accuracy) for p in curve if p.accuracy is not None)
 
 
-def by_variant(cells: Iterable[Cell]) -> Mapping[str, Sequence[Cell]]:
-    """Cells whose data differ by variant are different trainings: no line joins them."""
-    found: dict[str, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(cell.variant, []).append(cell)
+def by_variant(rows: Iterable[Row], variant_of: Callable[[Row], str]) -> dict[str, list[Row]]:
+    """Variants differ in their data, so they are other trainings: no line joins them."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(variant_of(row), []).append(row)
     return found
-
-
-def suffix(variant: str, mark: str = "-") -> str:
-    """What a variant adds to a name; ``base`` goes without saying."""
-    return "" if variant == "base" else f"{mark}{variant}"
 
 
 def _splits(
@@ -198,12 +195,12 @@ def _splits(
     table = [row for cell in cells for row in split_rows(cell, kind)]
     if len({row[1] for row in table}) < 2:
         return None
-    title = f"Accuracy against {kind.axis}{suffix(variant, ', ')}"
+    title = with_variant(f"Accuracy against {kind.axis}", variant, ", ")
     return Chart(
-        f"{kind.id}-{own}{suffix(variant)}",
+        with_variant(f"{kind.id}-{own}", variant, "-"),
         title,
         kind.note,
-        f"{stem}-{kind.id}{suffix(variant)}",
+        with_variant(f"{stem}-{kind.id}", variant, "-"),
         panels(
             title,
             [Panel("", _levelled(table))],

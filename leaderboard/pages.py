@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from leaderboard import anatomy_figures, timing_page
-from leaderboard.figures import of_entry
+from leaderboard.figures import by_variant, of_entry
 from leaderboard.load import Case
 from leaderboard.rank import OVERALL, Cell, Key, Standing, overall_keys
 from leaderboard.task_figures import of_task
@@ -216,16 +216,16 @@ def task(name: str, standings: Sequence[Standing]) -> Context:
 
 def _task_part(task: str, profile: str, rows: Sequence[tuple[Standing, Cell]]) -> Context:
     windows = examples().get(task, {}).get("windows", {}).get(profile, {})
-    by_variant: dict[str, list[Cell]] = defaultdict(list)
+    ordered = sorted(rows, key=lambda r: key_order((task, r[1].variant)))
+    cells = by_variant((cell for _, cell in ordered), lambda cell: cell.variant)
     by_standing: dict[tuple[str, str], tuple[Standing, dict[str, Cell]]] = {}
-    for standing, cell in sorted(rows, key=lambda r: key_order((task, r[1].variant))):
-        by_variant[cell.variant].append(cell)
+    for standing, cell in ordered:
         where = (standing.entry.id, standing.device)
         by_standing.setdefault(where, (standing, {}))[1][cell.variant] = cell
     return {
         "profile": profile,
         "rows": sorted(by_standing.values(), key=_best_first),
-        "variants": [_variant(n, cells, windows.get(n, ())) for n, cells in by_variant.items()],
+        "variants": [_variant(n, same, windows.get(n, ())) for n, same in cells.items()],
         "windows": max(map(len, windows.values()), default=0),
         "charts": of_task(task, profile, rows, windows),
     }

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leaderboard.charts import COLOURS, Axes, Line, Panel, Strip, panels, strips
-from leaderboard.figures import SPLITS, Chart, ambiguity_rows, means, split_rows, suffix
+from leaderboard.figures import SPLITS, Chart, ambiguity_rows, by_variant, means, split_rows
 from leaderboard.rank import Cell, Standing
 from leaderboard.view import key_order, level
+from selectivbench.record import with_variant
 
 Rows = Sequence[tuple[Standing, Cell]]
 Windows = Mapping[str, Sequence[float]]
@@ -21,10 +22,8 @@ def of_task(name: str, profile: str, rows: Rows, windows: Windows) -> list[Chart
     """Difficulty curves where the task has them, then every entry's seeds for each variant."""
     stem = f"charts/{name}-{profile}"
     found: list[Chart] = []
-    groups = {
-        variant: [(s, c) for s, c in rows if c.variant == variant]
-        for variant in sorted({c.variant for _, c in rows}, key=lambda v: key_order((name, v)))
-    }
+    ordered = sorted(rows, key=lambda row: key_order((name, row[1].variant)))
+    groups = by_variant(ordered, lambda row: row[1].variant)
     for variant, mine in groups.items():
         for kind in SPLITS:
             table = [(s.entry.name, *row[1:]) for s, c in mine for row in split_rows(c, kind)]
@@ -55,15 +54,14 @@ def _difficulty(
     lines.sort(key=lambda line: (-sum(y for _, y in line.points) / len(line.points), line.name))
     levels = [*_window_lines(windows), *_level_lines(table)]
     shown = [*lines[:COLOURS], *levels, *lines[COLOURS:]]
-    named = suffix(variant, ", ")
-    label = f"Accuracy of every entry against {axes.x}{named}"
+    label = with_variant(f"Accuracy of every entry against {axes.x}", variant, ", ")
     note = "the best six are named; a hover or the CSV names all"
     return [
         Chart(
-            f"{kind}-{stem.rpartition('-')[2]}{suffix(variant)}",
-            f"Accuracy against {axes.x}{named}",
+            with_variant(f"{kind}-{stem.rpartition('-')[2]}", variant, "-"),
+            with_variant(f"Accuracy against {axes.x}", variant, ", "),
             note,
-            f"{stem}-{kind}{suffix(variant)}",
+            with_variant(f"{stem}-{kind}", variant, "-"),
             panels(label, [Panel("", tuple(shown))], axes),
             ("entry", axes.x.replace(" ", "_"), "accuracy", "floor", "ceiling"),
             tuple(table),
@@ -99,17 +97,16 @@ def _seeds(variant: str, rows: Rows, stem: str, windows: Sequence[float]) -> lis
     found.sort(key=lambda strip: (-strip.mean, strip.name))
     if not found:
         return []
-    named = suffix(variant, " ")
     refs = tuple((f"{k}", value) for k, value in enumerate(windows, start=1) if k > 1)
     note = "numbered lines: what knowing the last 2, 3, … symbols reaches" if refs else ""
     levels = tuple((r.name, s, v, r.floor, r.ceiling, r.bar) for r in found for s, v in r.seeds)
     metric = rows[0][1].cases[0].record.metric
     what = metric.replace("_", " ").capitalize().replace(" kl", " KL")
-    label = f"{what} of each seed of every entry{named}"
+    label = with_variant(f"{what} of each seed of every entry", variant, " ")
     return [
         Chart(
             f"seeds-{stem.rpartition('-')[2]}-{variant}",
-            f"{what} of each seed{named}",
+            with_variant(f"{what} of each seed", variant, " "),
             note,
             f"{stem}-{variant}-seeds",
             strips(label, found[:MOST], refs),

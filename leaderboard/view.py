@@ -8,6 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from leaderboard.rank import OVERALL, Cell, Key, overall_keys
 from selectivbench.metrics import z_score
+from selectivbench.record import with_variant
 
 HERE = Path(__file__).parent
 CSP = "; ".join(
@@ -136,7 +137,7 @@ def task_title(task: str) -> str:
 def key_label(key: Key) -> str:
     """Task and variant; the variant ``base`` goes without saying."""
     task, variant = key
-    return task_title(task) + (f" {variant}" if variant != "base" else "")
+    return with_variant(task_title(task), variant, " ")
 
 
 def task_label(cell: Cell) -> str:

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from pytest_selectivbench.results import Line
 from selectivbench.errors import RecordError
-from selectivbench.record import Record
+from selectivbench.record import Record, with_variant
 from selectivbench.sparkline import sparkline
 from selectivbench.tasks.gap_extrapolation import longest_gap
 from selectivbench.tracking.marks import Mirrored
@@ -68,7 +68,7 @@ def needed(lines: Iterable[Line]) -> list[str]:
     for line in lines:
         steps = [row.steps_to_bar for row in line.rows]
         if any(steps):
-            name = line.task if line.variant == "base" else f"{line.task}:{line.variant}"
+            name = with_variant(line.task, line.variant)
             by_seed = ", ".join("-" if step is None else str(step) for step in steps)
             said.append(f"{line.entry} {name}: first validation at the bar: step {by_seed}")
     return said
@@ -126,7 +126,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     spread = f"{min(accuracies):.3f}-{max(accuracies):.3f}" if accuracies else "-"
     return (
         line.entry,
-        line.task if line.variant == "base" else f"{line.task}:{line.variant}",
+        with_variant(line.task, line.variant),
         _number(line.mean("accuracy")),
         spread,
         _number(line.mean("floor")),

@@ -117,14 +117,19 @@ def gpus_of(folder: Path = GPUS) -> tuple[Gpu, ...]:
     )
 
 
+def first_visible(environ: Mapping[str, str]) -> str | None:
+    """What ``CUDA_VISIBLE_DEVICES`` names first; empty where it hides all, None where nobody chose."""
+    return environ[VISIBLE].split(",")[0].strip() if VISIBLE in environ else None
+
+
 def first_name(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> str | None:
     """The name of the first GPU that a process may use; None where it may use none.
 
     A part of a GPU has an id of its own (``MIG-…``), which does not tell whose it is: the first's name.
     """
-    if not gpus or VISIBLE not in environ:
+    first = first_visible(environ)
+    if not gpus or first is None:
         return gpus[0].name if gpus else None
-    first = environ[VISIBLE].split(",")[0].strip()
     if first.isdecimal():
         return gpus[int(first)].name if int(first) < len(gpus) else None
     if first.startswith("GPU-"):

@@ -224,6 +224,15 @@ class Tracker(Protocol):
         """The case has its record."""
 
 
+def with_variant(name: str, variant: str, mark: str = ":") -> str:
+    """A name, and behind a mark its variant; ``base`` goes without saying.
+
+    >>> with_variant("distractors-v1", "dense"), with_variant("mqar-v1", "base")
+    ('distractors-v1:dense', 'mqar-v1')
+    """
+    return name if variant == "base" else f"{name}{mark}{variant}"
+
+
 def digest(data: Mapping[str, Any]) -> str:
     """24 hex digits of a JSON-able mapping, whatever its order."""
     text = json.dumps(data, sort_keys=True, allow_nan=False)

@@ -13,7 +13,7 @@ from statistics import fmean
 from threading import Thread
 from typing import IO, TypeAlias
 
-from selectivbench.machine import VISIBLE, Device
+from selectivbench.machine import Device, first_visible
 
 EVERY = 500
 """Milliseconds between two looks; the driver's own window is up to a second."""
@@ -50,7 +50,7 @@ def gauge(device: Device) -> AbstractContextManager[Samples]:
 
 def query(environ: Mapping[str, str]) -> list[str]:
     """The command that looks at the first GPU that this process may use."""
-    first = environ.get(VISIBLE, "").split(",")[0] or "0"
+    first = first_visible(environ) or "0"
     asked = "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"
     return ["nvidia-smi", *asked, f"--loop-ms={EVERY}", f"--id={first}"]
 

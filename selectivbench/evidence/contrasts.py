@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selectivbench.evidence.runs import Case, Runs
-from selectivbench.record import Record
+from selectivbench.record import Record, with_variant
 from selectivbench.stats import Mean, mean
 
 SOLVED = 0.9
@@ -88,8 +88,8 @@ def figure(what: str, values: OfSeed) -> Figure:
 def label(case: Case) -> str:
     """``distractors:dense``; ``base`` and lite go without saying."""
     name = case.task.rpartition("-v")[0]
-    variant = "" if case.variant == "base" else f":{case.variant}"
-    return f"{name}{variant}{'' if case.profile == 'lite' else f' ({case.profile})'}"
+    profile = "" if case.profile == "lite" else f" ({case.profile})"
+    return with_variant(name, case.variant) + profile
 
 
 def present(figures: Iterable[Figure | None]) -> tuple[Figure, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from selectivbench.errors import UsageError, explain
-from selectivbench.record import Record
+from selectivbench.record import Record, with_variant
 from selectivbench.tasks import TASKS
 
 
@@ -45,8 +45,7 @@ def distinct(records: Sequence[Record]) -> Sequence[Record]:
 
 def task_of(record: Record) -> str:
     """Panel title: the task, a version after the first, and a variant worth the name."""
-    variant = record.identity.variant
-    return task_title(record) if variant == "base" else f"{task_title(record)}, {variant}"
+    return with_variant(task_title(record), record.identity.variant, ", ")
 
 
 def task_title(record: Record) -> str:

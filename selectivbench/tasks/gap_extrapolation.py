@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from selectivbench.tasks.base import Dataset, Task
-from selectivbench.tasks.elements import ElementData, Gap, Plan
-from selectivbench.tasks.noisy_gaps import LONG, RANDOM, NoisyGaps
+from selectivbench.tasks.elements import ElementData, Plan
+from selectivbench.tasks.noisy_gaps import LONG, RANDOM, NoisyGaps, fixed
 from selectivbench.tasks.plans import plan_of
 
 PUBLISHED = (10, 20, 50, 100)
@@ -16,16 +16,11 @@ SCORED = {"smoke": 4, "lite": 1, "paper": 4}
 """How many of the gaps count, the shortest first. At twice the trained gap a model of lite's size is
 right or wrong by luck: its spread between seeds is wider than the distance between models."""
 
-
-def _tests(steps: Sequence[int]) -> tuple[tuple[str, Gap], ...]:
-    return tuple((f"test-gap{gap}", (gap, gap)) for gap in steps)
-
-
 PLANS = {
-    ("smoke", "base"): Plan(8, 8, 1_280, 32, gap=RANDOM, gaps=_tests(PUBLISHED), noise=0.2),
-    ("lite", "long"): Plan(8, 12, 65_536, 256, gap=LONG, gaps=_tests((20, 28)), noise=0.2),
-    ("lite", "base"): Plan(8, 16, 65_536, 256, gap=RANDOM, gaps=_tests((15, 20)), noise=0.2),
-    ("paper", "base"): Plan(40, 200, 200_000, 1_000, gap=RANDOM, gaps=_tests(PUBLISHED), noise=0.2),
+    ("smoke", "base"): Plan(8, 8, 1_280, 32, gap=RANDOM, gaps=fixed(*PUBLISHED), noise=0.2),
+    ("lite", "long"): Plan(8, 12, 65_536, 256, gap=LONG, gaps=fixed(20, 28), noise=0.2),
+    ("lite", "base"): Plan(8, 16, 65_536, 256, gap=RANDOM, gaps=fixed(15, 20), noise=0.2),
+    ("paper", "base"): Plan(40, 200, 200_000, 1_000, gap=RANDOM, gaps=fixed(*PUBLISHED), noise=0.2),
 }
 
 

@@ -10,9 +10,14 @@ RANDOM, LONG = (1, 10), (1, 14)
 """Gap steps in training: as published, and those of lite's verdict."""
 
 
+def fixed(*steps: int) -> tuple[tuple[str, Gap], ...]:
+    """An evaluation for each gap: so many blanks throughout."""
+    return tuple((f"test-gap{gap}", (gap, gap)) for gap in steps)
+
+
 def _tests(longest: int) -> tuple[tuple[str, Gap | None], ...]:
     """Gaps as in training, and the longest throughout."""
-    return ("test", None), (f"test-gap{longest}", (longest, longest))
+    return ("test", None), *fixed(longest)
 
 
 PLANS = {
