@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from selectivbench.errors import UsageError, explain
-from selectivbench.record import Record, with_variant
+from selectivbench.record import Identity, Record, with_variant
 from selectivbench.tasks import TASKS
 
 
 def trainings(records: Sequence[Record]) -> list[Record]:
     """Without the records whose training is another task's, where that is there: one curve, once."""
     borrowed = {task.id: task.trains_on for task in TASKS if task.trains_on != task.id}
-    there = {(r.identity.task, r.identity.entry, r.identity.seed) for r in records}
+    there = {_training(r.identity, r.identity.task) for r in records}
 
     def shown_elsewhere(r: Record) -> bool:
-        who = r.identity
-        return (borrowed.get(who.task), who.entry, who.seed) in there
+        return _training(r.identity, borrowed.get(r.identity.task)) in there
 
     return [r for r in records if not shown_elsewhere(r)]
+
+
+def _training(who: Identity, task: str | None) -> tuple[str | None, str, str, int]:
+    return task, who.variant, who.entry, who.seed
 
 
 def panel_order(title: str) -> tuple[int, str, int]:

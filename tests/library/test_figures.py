@@ -89,6 +89,9 @@ def test_a_training_that_two_tasks_share_is_drawn_once(make: Any) -> None:
     both = [make(task=t, curve=curve(0.5)) for t in ("noisy_gaps-v2", "gap_extrapolation-v2")]
     assert [p.title for p in series.curve(both).panels] == ["noisy gaps v2"]
     assert [p.title for p in series.curve(both[1:]).panels] == ["gap extrapolation v2"]
+    other = make(task="gap_extrapolation-v2", variant="long", curve=curve(0.5))
+    shown = [p.title for p in series.curve([both[0], other]).panels]
+    assert shown == ["noisy gaps v2", "gap extrapolation v2, long"]
 
 
 def test_difficulty_is_the_number_of_the_variant(make: Any) -> None:
